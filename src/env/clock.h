@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The seams to time and randomness: tests replace both, so a run can be repeated.
+#pragma once
+
+#include <cstdint>
+
+namespace cairn::env {
+
+/// Tell the time.
+///
+/// Threads:  any.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual int64_t UnixMillis() const = 0;
+  /// Nanoseconds of a clock that never goes back; meaningful only as a difference.
+  virtual int64_t MonotonicNanos() const = 0;
+  virtual void SleepMillis(int64_t ms) = 0;
+};
+
+/// Give random bits.
+///
+/// Threads:  any.
+class Random {
+ public:
+  virtual ~Random() = default;
+  virtual uint64_t Next() = 0;
+};
+
+Clock* SystemClock();
+/// Seeded once from the system.
+Random* SystemRandom();
+
+}  // namespace cairn::env

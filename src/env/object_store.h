@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Named objects with the two primitives that a commit protocol needs: create-if-absent and
+// compare-and-swap. A local directory and a bucket both offer them (LocalObjectStore here).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cairn/status.h"
+
+namespace cairn::env {
+
+/// An object's bytes and the version that a later CompareAndSwap must name.
+struct VersionedBytes {
+  std::string bytes;
+  std::string version;
+};
+
+struct ObjectInfo {
+  std::string key;
+  uint64_t size = 0;
+  int64_t modified_unix_ms = 0;
+};
+
+/// Write one large object front to back; nothing is visible under its key before Finish.
+///
+/// Threads:  one.
+class ObjectWriter {
+ public:
+  virtual ~ObjectWriter() = default;  ///< without Finish: abandons the object and its bytes
+  virtual Status Append(std::string_view bytes) = 0;
+  /// Publish the object. kAlreadyExists when the key is taken.
+  ///
+  /// Durable:  the bytes yes; the name only with the next create or swap in the same directory,
+  ///           which syncs it (a data object is never named before its manifest exists).
+  virtual Status Finish() = 0;
+};
+
+/// Store objects under '/'-separated keys.
+///
+/// Threads:  any.
+/// Errors:   kNotFound · kAlreadyExists · kFenced (version differs) · kUnavailable, after which
+///           the outcome of a write is unknown: read back before deciding.
+class ObjectStore {
+ public:
+  virtual ~ObjectStore() = default;
+
+  /// Create `key` with `bytes`, durably and whole. An existing object with equal bytes is success.
+  virtual Status CreateIfAbsent(const std::string& key, std::string_view bytes) = 0;
+  /// Replace `key` when its version is `expected` (nullopt: must not exist). Return the new version.
+  virtual Result<std::string> CompareAndSwap(const std::string& key,
+                                             const std::optional<std::string>& expected,
+                                             std::string_view bytes) = 0;
+  /// Overwrite a derived hint (latest.txt) without any promise of durability.
+  virtual Status PutHint(const std::string& key, std::string_view bytes) = 0;
+
+  virtual Result<std::unique_ptr<ObjectWriter>> NewWriter(const std::string& key) = 0;
+
+  virtual Result<VersionedBytes> Get(const std::string& key, uint64_t max_bytes) = 0;
+  virtual Status ReadRange(const std::string& key, uint64_t offset, std::span<char> out) = 0;
+  virtual Result<ObjectInfo> Head(const std::string& key) = 0;
+  /// Objects whose key begins with `prefix`, sorted. Only ever to nominate, never to decide.
+  virtual Result<std::vector<ObjectInfo>> List(const std::string& prefix) = 0;
+  /// Delete; a missing object is success.
+  virtual Status Delete(const std::string& key) = 0;
+};
+
+}  // namespace cairn::env
