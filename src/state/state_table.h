@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/column_spec.h"
 #include "base/ids.h"
 #include "cairn/hash.h"
 #include "cairn/status.h"
@@ -16,13 +17,7 @@
 
 namespace cairn::state {
 
-/// One named, typed column of a slot's key or value, for typed exports.
-struct ColumnSpec {
-  std::string name;
-  std::string type;  ///< bigint | integer | double | text | boolean | timestamp | date | decimal(p,s) | bytes
-  bool nullable = true;
-  friend bool operator==(const ColumnSpec&, const ColumnSpec&) = default;
-};
+using base::ColumnSpec;
 
 enum class SlotKind : uint8_t { kKeyedValue, kOperatorValue };
 
