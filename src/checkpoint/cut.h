@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What goes into a cut and what comes out of one: plain values, with no file and no format in them.
+//
+// A cut is the state of all subtasks, the progress of all sources and the prepared rows of all
+// sinks at one barrier.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "cairn/hash.h"
+#include "cairn/view.h"
+#include "state/state_table.h"
+
+namespace cairn::checkpoint {
+
+/// One named part of a job whose change makes saved state unusable.
+struct PipelineComponent {
+  std::string kind;           ///< "source" | "operator" | "sink"
+  std::string name;           ///< source or sink name, operator uid
+  std::string definition;     ///< JSON text without credentials
+  bool exactly_once = false;  ///< of a sink: rows of an undecided checkpoint are never seen
+  friend bool operator==(const PipelineComponent&, const PipelineComponent&) = default;
+};
+
+/// The job a store belongs to. Parallelism is no part of it.
+struct Pipeline {
+  std::string job;
+  std::vector<PipelineComponent> components;
+};
+
+/// How far one split of a source has been read.
+struct SplitOffset {
+  std::string split;
+  std::string position;  ///< the connector's text; empty = not begun
+  bool ended = false;
+  friend bool operator==(const SplitOffset&, const SplitOffset&) = default;
+};
+
+/// Progress of one source, captured before the barrier left it.
+struct SourceOffsets {
+  std::string source;
+  std::vector<SplitOffset> splits;  ///< any order, names unique
+  friend bool operator==(const SourceOffsets&, const SourceOffsets&) = default;
+};
+
+/// All prepared and not yet committed descriptors of one sink, oldest first.
+struct PreparedSink {
+  std::string sink;
+  std::vector<std::string> descriptors;
+  friend bool operator==(const PreparedSink&, const PreparedSink&) = default;
+};
+
+/// The tables of one subtask as one view sees them.
+struct CapturedSubtask {
+  uint32_t subtask = 0;
+  /// Every table of the subtask, changed or not, in any order.
+  std::vector<const state::StateTable*> tables;
+  /// Stays open until the checkpoint is committed or abandoned. Null when there is no table.
+  const View* view = nullptr;
+  /// Epoch of the view of the last *committed* cut (after a restore: that of the restored rows);
+  /// nothing = no committed cut holds this subtask's rows, so write them whole.
+  std::optional<uint64_t> committed_epoch;
+};
+
+/// Everything one checkpoint saves.
+struct CapturedCut {
+  uint32_t parallelism = 1;
+  std::vector<CapturedSubtask> subtasks;
+  std::vector<SourceOffsets> sources;
+  std::vector<PreparedSink> sinks;
+  std::optional<int64_t> watermark_ms;
+  bool ended = false;  ///< every source has ended: the job's last checkpoint
+};
+
+/// Rows of one frame or operator: what a restore must account for.
+struct FrameReceipt {
+  base::OperatorId operator_id;
+  std::string frame;      ///< "<object>@<offset>", unique in the cut
+  uint64_t expected = 0;  ///< rows the manifest promises
+  uint64_t loaded = 0;    ///< rows applied to a table
+  uint64_t skipped = 0;   ///< rows that another subtask owns
+};
+
+/// Prove what one subtask loaded. Those of all subtasks go to CheckReceipts.
+struct LoadReceipt {
+  std::vector<FrameReceipt> frames;
+  uint64_t rows = 0;   ///< sum of loaded
+  uint64_t bytes = 0;  ///< read from the store
+};
+
+}  // namespace cairn::checkpoint

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CheckpointStore: the one place where a job's cuts live, are decided and are retired.
+//
+//   store = OpenLocalStore(…);  cut = store->Recover();
+//   LoadState(*cut, tables, …) for each subtask;  CheckReceipts(*cut, receipts);
+//   loop { id = store->NextId();  capture;
+//          persisted = store->Persist(id, captured, executor);   manifest durable, not decided
+//          store->Commit(persisted);                             decided: the commit point
+//          commit the sinks;  store->Retire(); }
+//
+// Invariants
+//  1. control/decision-head.json alone says which cut is the latest. No listing ever decides.
+//  2. A cut references only objects of its own and of the committed cut it was built on.
+//  3. An id is never given out twice, whether its checkpoint was committed or not.
+//  4. An object is deleted only when the manifests of all retained cuts were read and none names
+//  it,
+//     or when its id was never committed.
+//  5. A failed Persist or Commit leaves the latest cut as it was; the next attempt works.
+//
+// docs/protocol/checkpoint.md lists every crash window with its outcome and its test.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "cairn/hash.h"
+#include "cairn/status.h"
+#include "checkpoint/cut.h"
+#include "checkpoint/executor.h"
+#include "env/clock.h"
+#include "env/file_system.h"
+#include "env/object_store.h"
+
+namespace cairn::checkpoint {
+
+/// Where in a checkpoint a process is. The store reports kPersist to kRetire; capture and sink
+/// commit are the engine's.
+enum class Step : uint8_t { kBetween, kCapture, kPersist, kManifest, kHead, kSinkCommit, kRetire };
+
+/// "between", "capture", "persist", "manifest", "head", "sink-commit", "retire".
+std::string_view StepName(Step step);
+
+struct StoreOptions {
+  Pipeline pipeline;
+  uint32_t key_groups = kDefaultKeyGroups;
+  /// Committed cuts kept, 1..16.
+  uint32_t retained = 3;
+  /// A base is due when a cut would reference this many older objects.
+  uint32_t rebase_chunks = 64;
+  /// False marks the place `durability: none`.
+  bool fsync = true;
+  /// Refuse a place that holds a cut.
+  bool fresh = false;
+  /// Called at the start of every step, on the thread that runs it.
+  std::function<void(Step)> observer;
+  env::Clock* clock = nullptr;    ///< null = SystemClock()
+  env::Random* random = nullptr;  ///< null = SystemRandom()
+};
+
+/// A cut whose manifest is durable and which no decision names yet.
+struct PersistedCut {
+  base::CheckpointId id;
+  std::string manifest_sha256;
+  uint64_t manifest_length = 0;
+  uint64_t bytes_new = 0;     ///< frames written now
+  uint64_t bytes_reused = 0;  ///< frames of older objects that the cut references
+  uint64_t frames_new = 0;
+  uint64_t frames_reused = 0;
+  uint64_t rows_new = 0;
+  bool has_object = false;  ///< false: nothing had changed
+};
+
+/// What Retire removed.
+struct RetireReport {
+  std::vector<base::CheckpointId> dropped;  ///< cuts that left the retained list
+  uint64_t objects_deleted = 0;
+  uint64_t bytes_deleted = 0;
+};
+
+class Cut;  // checkpoint/recovery.h
+
+/// Save, decide and find the cuts of one job.
+///
+/// Threads:  Persist, Commit, Abandon and Retire from one thread at a time (not all the same one);
+///           NextId and the accessors from any.
+class CheckpointStore {
+ public:
+  virtual ~CheckpointStore() = default;
+
+  /// Load the cut that the decision head names; null = the store holds none and never did.
+  ///
+  /// Blocks:   on reads of the head and one manifest; frames are read by LoadState.
+  /// Errors:   kCorruption (head or manifest missing or damaged: never an empty start) ·
+  ///           kInvalidArgument (cut of another pipeline or key-group count: says what differs) ·
+  ///           kUnsupportedFormat · kUnavailable.
+  virtual Result<std::shared_ptr<const Cut>> Recover() = 0;
+
+  /// Go back to retained cut `id`, of your own decision. The next checkpoint builds on it.
+  ///
+  /// Errors:   as Recover · kNotFound (lists the retained cuts) · kInvalidArgument when an
+  ///           exactly-once sink has committed rows after it: they would come twice.
+  virtual Result<std::shared_ptr<const Cut>> RecoverAt(base::CheckpointId id) = 0;
+
+  /// Take the next id. Burnt when its checkpoint fails.
+  ///
+  /// Blocks:   on one durable write for every 65,536 ids.
+  virtual Result<base::CheckpointId> NextId() = 0;
+
+  /// Write the frames and the manifest of `id`. Encodes the subtasks in parallel on `executor`.
+  ///
+  /// Shape:    a base or a delta per operator; clean frames are references to older objects.
+  /// Durable:  yes, but not decided: Recover does not see it before Commit.
+  /// Errors:   what a table's codec returned · kResourceExhausted (disk full) · kUnavailable ·
+  ///           kFenced · kInternal. What was written is removed at once or at the next open.
+  virtual Result<PersistedCut> Persist(base::CheckpointId id, const CapturedCut& captured,
+                                       Executor* executor) = 0;
+
+  /// Decide `persisted`: the commit point. On success Recover returns it, on any machine.
+  ///
+  /// Durable:  yes.
+  /// Errors:   kUnavailable (the old cut still stands, try a new checkpoint) · kFenced. When the
+  ///           outcome cannot be learnt the store is latched: every later call fails until reopen.
+  virtual Status Commit(const PersistedCut& persisted) = 0;
+
+  /// Give up a persisted cut that will not be committed, and remove its objects.
+  virtual Status Abandon(const PersistedCut& persisted) = 0;
+
+  /// Drop cuts beyond `retained` and delete what no retained cut references. Off the critical path.
+  ///
+  /// Errors:   kCorruption when a retained manifest is damaged: then nothing is deleted. Any
+  /// failure
+  ///           leaves work for the next call; it never harms a retained cut.
+  virtual Result<RetireReport> Retire() = 0;
+
+  /// Id of the latest committed cut; 0 = none.
+  virtual base::CheckpointId latest_commit() const = 0;
+  /// Seed of the slot hash, fixed when the place was made.
+  virtual uint64_t slot_hash_seed() const = 0;
+  virtual const std::string& deployment_id() const = 0;
+  /// What opening found and repaired, one line each; empty when nothing.
+  virtual const std::vector<std::string>& notes() const = 0;
+};
+
+/// Open or make the store in `directory` of `files`, under its exclusive lock.
+///
+/// Errors:   kFenced (another process holds it: names its pid) · kCorruption (damaged store) ·
+///           kInvalidArgument (other pipeline or key groups; `fresh` and a cut is there) ·
+///           kUnsupportedFormat · kResourceExhausted · kUnavailable.
+Result<std::unique_ptr<CheckpointStore>> OpenLocalStore(env::FileSystem* files,
+                                                        const std::string& directory,
+                                                        StoreOptions options);
+
+/// Open or make the store in `objects`. `lock` (may be null) is held until the store is closed.
+///
+/// Errors:   as OpenLocalStore.
+Result<std::unique_ptr<CheckpointStore>> OpenStore(std::unique_ptr<env::ObjectStore> objects,
+                                                   std::unique_ptr<env::FileLock> lock,
+                                                   StoreOptions options);
+
+}  // namespace cairn::checkpoint
