@@ -30,11 +30,11 @@ class SourceReader {
  public:
   virtual ~SourceReader() = default;
 
-  /// Return the next rows; an empty optional = every split has ended. A batch has 1 row at least.
+  /// Return the next rows; null = every split has ended. A batch has 1 row at least.
   ///
   /// Blocks:   on disk; never on input that may not come (then it would return kUnavailable).
   /// Errors:   kInvalidArgument for bad input, naming file, line and reason · kCorruption · I/O.
-  virtual Result<std::shared_ptr<arrow::RecordBatch>> Next() = 0;  // null = ended
+  virtual Result<std::shared_ptr<arrow::RecordBatch>> Next() = 0;
 
   /// Tell the progress of every split as of the rows returned so far.
   virtual std::vector<SplitProgress> Progress() const = 0;
