@@ -13,7 +13,7 @@ import time
 from harness import (LONG, EndToEndTest, bid_table, bids_relation, connect, difference, fresh_seed,
                      make_bids, netted, sink_table)
 
-STEPS = ["between", "capture", "persist", "manifest", "head", "sink rename"]
+STEPS = ["between", "capture", "persist", "manifest", "head", "sink rename"]  # 6, retire, is between
 KILLS = 50 if LONG else 6
 EVENTS = 3_000_000 if LONG else 1_500_000
 
@@ -32,7 +32,7 @@ class StepFile:
         self.map = mmap.mmap(self.file.fileno(), 64)
 
     def now(self) -> str:
-        return STEPS[self.map[0]]
+        return STEPS[self.map[0] % len(STEPS)]
 
     def clear(self):
         self.map[0] = 0
