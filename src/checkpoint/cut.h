@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,13 +45,26 @@ struct SplitOffset {
 struct SourceOffsets {
   std::string source;
   std::vector<SplitOffset> splits;  ///< any order, names unique
+  bool ended = false;               ///< at the end of its input: past every later barrier
+  /// Of a source with event time: its watermark (nothing = none yet) and whether it is idle.
+  bool event_time = false;
+  std::optional<int64_t> watermark_ms;
+  bool idle = false;
   friend bool operator==(const SourceOffsets&, const SourceOffsets&) = default;
 };
 
-/// All prepared and not yet committed descriptors of one sink, oldest first.
+/// What one sink subtask prepared at one barrier.
+struct PreparedPiece {
+  base::CheckpointId checkpoint;  ///< of the barrier: this checkpoint's, or an earlier failed one's
+  uint32_t subtask = 0;
+  std::string descriptor;  ///< the sink's text or bytes
+  friend bool operator==(const PreparedPiece&, const PreparedPiece&) = default;
+};
+
+/// Everything of one sink that is prepared and not yet committed.
 struct PreparedSink {
   std::string sink;
-  std::vector<std::string> descriptors;
+  std::vector<PreparedPiece> pieces;  ///< (checkpoint, subtask) unique; saved in that order
   friend bool operator==(const PreparedSink&, const PreparedSink&) = default;
 };
 
@@ -72,10 +84,8 @@ struct CapturedSubtask {
 struct CapturedCut {
   uint32_t parallelism = 1;
   std::vector<CapturedSubtask> subtasks;
-  std::vector<SourceOffsets> sources;
-  std::vector<PreparedSink> sinks;
-  std::optional<int64_t> watermark_ms;
-  bool ended = false;  ///< every source has ended: the job's last checkpoint
+  std::vector<SourceOffsets> sources;  ///< all of the pipeline's
+  std::vector<PreparedSink> sinks;     ///< those with pieces
 };
 
 /// Rows of one frame or operator: what a restore must account for.

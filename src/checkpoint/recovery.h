@@ -30,7 +30,7 @@ class Cut {
   virtual int64_t timestamp_ms() const = 0;
   virtual uint32_t parallelism() const = 0;  ///< of the job that wrote it
   virtual uint32_t key_groups() const = 0;
-  virtual bool ended() const = 0;
+  virtual bool ended() const = 0;  ///< every source was at its end: nothing is left to read
   virtual std::optional<int64_t> watermark_ms() const = 0;
   virtual const std::vector<SourceOffsets>& sources() const = 0;  ///< ascending by name
   virtual const std::vector<PreparedSink>& sinks() const = 0;     ///< ascending by name
