@@ -53,7 +53,8 @@ class ObjectStore {
 
   /// Create `key` with `bytes`, durably and whole. An existing object with equal bytes is success.
   virtual Status CreateIfAbsent(const std::string& key, std::string_view bytes) = 0;
-  /// Replace `key` when its version is `expected` (nullopt: must not exist). Return the new version.
+  /// Replace `key` when its version is `expected` (nullopt: must not exist). Return the new
+  /// version.
   virtual Result<std::string> CompareAndSwap(const std::string& key,
                                              const std::optional<std::string>& expected,
                                              std::string_view bytes) = 0;

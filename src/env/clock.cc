@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "env/clock.h"
+
+#include <chrono>
+#include <mutex>
+#include <random>
+#include <thread>
+
+namespace cairn::env {
+namespace {
+
+class MachineClock final : public Clock {
+ public:
+  int64_t UnixMillis() const override {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  }
+  int64_t MonotonicNanos() const override {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  }
+  void SleepMillis(int64_t ms) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+  }
+};
+
+class MachineRandom final : public Random {
+ public:
+  MachineRandom() {
+    std::random_device device;
+    std::seed_seq seed{device(), device(), device(), device()};
+    bits_.seed(seed);
+  }
+  uint64_t Next() override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return bits_();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::mt19937_64 bits_;
+};
+
+}  // namespace
+
+Clock* SystemClock() {
+  static MachineClock* clock = new MachineClock();
+  return clock;
+}
+
+Random* SystemRandom() {
+  static MachineRandom* random = new MachineRandom();
+  return random;
+}
+
+}  // namespace cairn::env
