@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ColumnSpec: the name and type of one column of a slot's key or value. Tables declare it, manifests
-// save it, exports read it.
+// ColumnSpec of include/cairn/column_spec.h under the name of this module.
 #pragma once
 
-#include <string>
+#include "cairn/column_spec.h"
 
 namespace cairn::base {
 
-/// One named, typed column of a slot's key or value, for typed exports.
-struct ColumnSpec {
-  std::string name;
-  /// bigint | integer | double | text | boolean | timestamp | date | decimal(p,s) | bytes
-  std::string type;
-  bool nullable = true;
-  friend bool operator==(const ColumnSpec&, const ColumnSpec&) = default;
-};
+using cairn::ColumnSpec;
 
 }  // namespace cairn::base

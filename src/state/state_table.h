@@ -1,81 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A table with its types erased: what checkpoint, export, query and restore need of it. The typed
-// table (include/cairn/table.h) implements it.
+// The erased table of include/cairn/state_table.h under the names of this module.
 #pragma once
-
-#include <cstdint>
-#include <string>
-#include <vector>
 
 #include "base/column_spec.h"
 #include "base/ids.h"
-#include "cairn/hash.h"
-#include "cairn/status.h"
-#include "cairn/view.h"
+#include "cairn/state_table.h"
 #include "state/saved_rows.h"
 
 namespace cairn::state {
 
-using base::ColumnSpec;
-
-enum class SlotKind : uint8_t { kKeyedValue, kOperatorValue };
-
-/// Name a slot and say how its bytes are read: saved in the manifest, needed by every reader.
-struct SlotDescriptor {
-  base::OperatorId operator_id;
-  std::string operator_uid;
-  std::string name;  ///< without '|', '\n' and NUL
-  SlotKind kind = SlotKind::kKeyedValue;
-  std::string key_codec;    ///< e.g. "row", "int64", "bytes"
-  std::string value_codec;  ///< e.g. "row", "topn", "int64", "bytes"
-  uint32_t version = 1;     ///< of the value's encoding
-  std::vector<ColumnSpec> key_columns;    ///< empty = opaque
-  std::vector<ColumnSpec> value_columns;  ///< empty = opaque
-  bool frame_per_group = false;           ///< one frame a key group (Top-N)
-};
-
-/// Count what a restore loaded, for the receipt.
-struct LoadCounts {
-  uint64_t rows = 0;     ///< rows applied
-  uint64_t skipped = 0;  ///< rows of groups outside this table's range
-};
-
-/// A table of one slot of one subtask, seen without its types.
-class StateTable {
- public:
-  virtual ~StateTable() = default;
-
-  virtual const SlotDescriptor& descriptor() const = 0;
-  virtual KeyGroupRange key_groups() const = 0;
-
-  /// Write the rows of `range` as `view` sees them: every live row as kMaterialised.
-  ///
-  /// Shape:    groups ascending; rows of a group ascend by (slot hash, user key bytes).
-  /// Threads:  any, beside the writer and other readers, while `view` is open.
-  /// Errors:   what the codec or the sink returned, naming operator, slot and key.
-  /// Cost:     about 5 ns a row plus its bytes.
-  virtual Status EncodeBase(const View& view, KeyGroupRange range, SavedRowSink* sink) const = 0;
-
-  /// Write the rows changed after epoch `since` as `view` sees them: kPut, or kErase with no value.
-  ///
-  /// Shape, Threads, Errors: as EncodeBase.
-  /// Cost:     O(segments + segments changed).
-  virtual Status EncodeDelta(const View& view, uint64_t since, KeyGroupRange range,
-                             SavedRowSink* sink) const = 0;
-
-  /// Apply saved rows in order. A row of a group outside key_groups() is skipped and counted.
-  ///
-  /// Shape:    keys carry `key_prefix_bytes` before the user key; the group is given by the
-  ///           prefix: one byte, or two big-endian ones with more than 128 groups.
-  /// Threads:  the writer's, before the first view.
-  /// Errors:   kCorruption when a key or value does not decode, naming operator, slot and key.
-  virtual Status Load(const SavedRowSpan& rows, size_t group_prefix_bytes,
-                      size_t key_prefix_bytes, LoadCounts* counts) = 0;
-
-  /// Live rows in `view` (exact), and bytes of memory now charged for the table.
-  virtual uint64_t CountRows(const View& view) const = 0;
-  virtual uint64_t MemoryBytes() const = 0;
-};
+using cairn::ColumnSpec;
+using cairn::LoadCounts;
+using cairn::SlotDescriptor;
+using cairn::SlotKind;
+using cairn::StateTable;
 
 }  // namespace cairn::state
