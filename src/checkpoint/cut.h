@@ -73,10 +73,10 @@ struct CapturedSubtask {
   uint32_t subtask = 0;
   /// Every table of the subtask, changed or not, in any order.
   std::vector<const state::StateTable*> tables;
-  /// Stays open until the checkpoint is committed or abandoned. Null when there is no table.
-  const View* view = nullptr;
-  /// Epoch of the view of the last *committed* cut (after a restore: that of the restored rows);
-  /// nothing = no committed cut holds this subtask's rows, so write them whole.
+  /// Open until the checkpoint is committed or given up. Empty when there is no table.
+  View view;
+  /// Epoch of the view of the last *committed* cut; after a restore, of a view captured right after
+  /// it. Nothing = no committed cut holds this subtask's rows: write them whole.
   std::optional<uint64_t> committed_epoch;
 };
 
