@@ -27,4 +27,9 @@ Status FromArrow(const arrow::Status& status) {
   }
 }
 
+Status FromArrowBytes(const arrow::Status& status) {
+  if (status.IsIOError()) return Status::Corruption("arrow: " + status.message());
+  return FromArrow(status);
+}
+
 }  // namespace cairn::format

@@ -65,7 +65,7 @@ struct FrameIdentity {
   std::string ToString() const;
 };
 
-/// The value of a batch's metadata key "cairn.frame": 64 characters of ASCII, always.
+/// The value of a batch's metadata key "cairn.frame": 61 ASCII characters, always.
 struct FramePartTag {
   FrameIdentity frame;
   uint32_t part = 0;
@@ -73,7 +73,7 @@ struct FramePartTag {
   friend bool operator==(const FramePartTag&, const FramePartTag&) = default;
 };
 inline constexpr std::string_view kFrameTagKey = "cairn.frame";
-inline constexpr size_t kFrameTagBytes = 64;
+inline constexpr size_t kFrameTagBytes = 61;
 std::string PackFramePartTag(const FramePartTag& tag);
 /// Errors:   kUnsupportedFormat for another tag version, kCorruption for anything else.
 Result<FramePartTag> ParseFramePartTag(std::string_view value);
