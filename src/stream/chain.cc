@@ -162,9 +162,9 @@ Status Chain::AddStage(const Plan& plan, size_t stage_index, Fanout* input) {
                              spec.sink->CreateWriter(plan.subtask));
       node = std::make_unique<SinkNode>(spec.uid, std::move(writer), plan.metrics);
     } else {
-      CAIRN_ASSIGN_OR_RETURN(KeyPartitioner partitioner,
-                             KeyPartitioner::Make(*spec.exchange, plan.graph->parallelism,
-                                                  plan.graph->key_groups));
+      CAIRN_ASSIGN_OR_RETURN(
+          KeyPartitioner partitioner,
+          KeyPartitioner::Make(*spec.exchange, plan.graph->parallelism, plan.graph->key_groups));
       if (plan.direct(spec.exchange->target_stage)) {
         auto direct = std::make_unique<DirectNode>(std::move(partitioner));
         next_stage = direct->output();

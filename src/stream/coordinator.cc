@@ -289,7 +289,7 @@ void Coordinator::PersistAttempt() {
       checkpoint::CapturedSubtask captured;
       captured.subtask = task.subtask;
       captured.tables.assign(tasks_[i]->tables().begin(), tasks_[i]->tables().end());
-      captured.view = &*snapshot.view;
+      captured.view = *snapshot.view;
       captured.committed_epoch = committed_epochs_[i];
       cut.subtasks.push_back(std::move(captured));
     }
@@ -392,8 +392,7 @@ void Coordinator::HandleDone(AttemptDone done) {
   }
   if (store_ != nullptr) {
     progress.checkpoint = id;
-    progress.checkpoint_duration_ms =
-        (done.decided_ns - attempt_->started_ns) / kNanosPerMilli;
+    progress.checkpoint_duration_ms = (done.decided_ns - attempt_->started_ns) / kNanosPerMilli;
     progress.checkpoint_bytes = done.persisted.bytes_new;
     progress.checkpoint_total_bytes = done.persisted.bytes_new + done.persisted.bytes_reused;
     ++progress.checkpoints_committed;
@@ -418,8 +417,8 @@ void Coordinator::GiveUp(const Status& reason) {
                             ") failed; the job's output stands as of checkpoint " +
                             std::to_string(outcome_.progress.checkpoint.value)));
   } else {
-    Log(LogLevel::kWarning, Named(attempt_->id) + " failed, its changes go into the next one: " +
-                                reason.ToString());
+    Log(LogLevel::kWarning,
+        Named(attempt_->id) + " failed, its changes go into the next one: " + reason.ToString());
   }
   EndAttempt();
 }
@@ -444,9 +443,9 @@ void Coordinator::ReportProgress(bool final_report) {
   const uint64_t rows_in_before = final_report ? 0 : progress.rows_in;
   const uint64_t rows_out_before = final_report ? 0 : progress.rows_out;
   const int64_t now = clock_->MonotonicNanos();
-  const double seconds =
-      static_cast<double>(std::max<int64_t>(1, now - (final_report ? started_ns_ : last_report_ns_))) /
-      1e9;
+  const double seconds = static_cast<double>(std::max<int64_t>(
+                             1, now - (final_report ? started_ns_ : last_report_ns_))) /
+                         1e9;
   progress.rows_in = RowsIn();
   progress.rows_out = progress.rows_skipped = progress.state_bytes = 0;
   for (Task* task : tasks_) {
@@ -459,7 +458,8 @@ void Coordinator::ReportProgress(bool final_report) {
   progress.rows_in_per_s = static_cast<double>(progress.rows_in - rows_in_before) / seconds;
   progress.rows_out_per_s = static_cast<double>(progress.rows_out - rows_out_before) / seconds;
   progress.checkpoint_age_ms =
-      last_commit_unix_ms_ < 0 ? -1 : std::max<int64_t>(0, clock_->UnixMillis() - last_commit_unix_ms_);
+      last_commit_unix_ms_ < 0 ? -1
+                               : std::max<int64_t>(0, clock_->UnixMillis() - last_commit_unix_ms_);
   last_report_ns_ = now;
   if (control_.on_progress) control_.on_progress(progress);
 }

@@ -3,14 +3,15 @@
 // Coordinator: starts the tasks of a job, takes its checkpoints and ends it.
 //
 // A checkpoint: trigger the sources; collect one snapshot from every task; then, on the persist
-// thread, write frames and manifest, decide the head, commit the sinks, retire old cuts. One attempt
-// is in flight; triggers that fall due meanwhile are skipped and counted.
+// thread, write frames and manifest, decide the head, commit the sinks, retire old cuts. One
+// attempt is in flight; triggers that fall due meanwhile are skipped and counted.
 //
 // Threads: Run by the job's thread, which alone owns the state here; tasks and the persist thread
 // hand it events. What the persist thread needs travels with the attempt.
 //
 // Invariants
-//  1. A sink descriptor is pending from its snapshot until a checkpoint that lists it is decided and
+//  1. A sink descriptor is pending from its snapshot until a checkpoint that lists it is decided
+//  and
 //     the sink has committed it. A failed or timed-out attempt leaves it pending, and the next
 //     attempt lists it.
 //  2. Whether an attempt is given up is decided in one place at a time: by the coordinator while
@@ -165,7 +166,7 @@ class Coordinator final : public TaskListener {
 
   std::unique_ptr<Attempt> attempt_;
   std::map<std::string, std::vector<checkpoint::PreparedPiece>> pending_;  ///< by sink uid
-  std::vector<std::optional<uint64_t>> committed_epochs_;          ///< by task
+  std::vector<std::optional<uint64_t>> committed_epochs_;                  ///< by task
   std::vector<checkpoint::LoadReceipt> receipts_;
   size_t ready_count_ = 0;
   size_t ended_count_ = 0;

@@ -26,11 +26,12 @@ void DistributeRows(size_t count, RowAt row_at, uint32_t key_groups, const uint3
                     const std::vector<uint64_t>& hashes, uint32_t* const* out, size_t* sizes) {
   if (std::has_single_bit(key_groups)) {
     const uint64_t mask = key_groups - 1;
-    Distribute(count, row_at, [mask](uint64_t hash) { return hash & mask; }, owners, hashes, out,
-               sizes);
+    Distribute(
+        count, row_at, [mask](uint64_t hash) { return hash & mask; }, owners, hashes, out, sizes);
   } else {
-    Distribute(count, row_at, [key_groups](uint64_t hash) { return hash % key_groups; }, owners,
-               hashes, out, sizes);
+    Distribute(
+        count, row_at, [key_groups](uint64_t hash) { return hash % key_groups; }, owners, hashes,
+        out, sizes);
   }
 }
 
@@ -41,8 +42,7 @@ Result<KeyPartitioner> KeyPartitioner::Make(const ExchangeSpec& exchange, uint32
   KeyPartitioner partitioner;
   std::vector<format::ColumnSpec> columns;
   if (!exchange.key_columns.empty()) {
-    CAIRN_ASSIGN_OR_RETURN(columns,
-                           format::ColumnSpecsOf(*exchange.schema, exchange.key_columns));
+    CAIRN_ASSIGN_OR_RETURN(columns, format::ColumnSpecsOf(*exchange.schema, exchange.key_columns));
   }
   CAIRN_ASSIGN_OR_RETURN(partitioner.codec_,
                          format::RowCodec::Make(std::move(columns), format::RowUse::kKey));
@@ -87,11 +87,13 @@ Status KeyPartitioner::Partition(Batch batch, std::vector<Batch>* out) {
   const std::vector<uint64_t>& hashes = batch.keys->hashes;
   if (batch.selection != nullptr) {
     const uint32_t* selected = batch.selection->data();
-    DistributeRows(count, [selected](size_t i) { return selected[i]; }, key_groups_,
-                   owner_of_group_.data(), hashes, rows_of.data(), sizes.data());
+    DistributeRows(
+        count, [selected](size_t i) { return selected[i]; }, key_groups_, owner_of_group_.data(),
+        hashes, rows_of.data(), sizes.data());
   } else {
-    DistributeRows(count, [](size_t i) { return static_cast<uint32_t>(i); }, key_groups_,
-                   owner_of_group_.data(), hashes, rows_of.data(), sizes.data());
+    DistributeRows(
+        count, [](size_t i) { return static_cast<uint32_t>(i); }, key_groups_,
+        owner_of_group_.data(), hashes, rows_of.data(), sizes.data());
   }
   out->assign(parallelism_, batch);
   for (uint32_t i = 0; i < parallelism_; ++i) {

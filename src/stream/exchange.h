@@ -3,8 +3,8 @@
 // Exchange: which subtask gets which row. Keys are encoded and hashed once a batch; every receiver
 // gets the same record batch with its own selection of rows. No row is copied.
 //
-// Threads: one partitioner per sending subtask; what it hands out is immutable and may be dropped on
-// any thread, which gives the buffers back to the partitioner's pool.
+// Threads: one partitioner per sending subtask; what it hands out is immutable and may be dropped
+// on any thread, which gives the buffers back to the partitioner's pool.
 #pragma once
 
 #include <cstdint>

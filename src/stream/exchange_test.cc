@@ -12,7 +12,8 @@ namespace cairn::stream {
 namespace {
 
 std::shared_ptr<arrow::Schema> TwoColumns() {
-  return arrow::schema({arrow::field("k", arrow::int64(), false), arrow::field("s", arrow::utf8())});
+  return arrow::schema(
+      {arrow::field("k", arrow::int64(), false), arrow::field("s", arrow::utf8())});
 }
 
 Batch Rows(int64_t count) {
@@ -22,13 +23,14 @@ Batch Rows(int64_t count) {
     EXPECT_TRUE(keys.Append(i % 97).ok());
     EXPECT_TRUE(texts.Append("t" + std::to_string(i % 5)).ok());
   }
-  return {arrow::RecordBatch::Make(
-      TwoColumns(), count, {keys.Finish().ValueOrDie(), texts.Finish().ValueOrDie()})};
+  return {arrow::RecordBatch::Make(TwoColumns(), count,
+                                   {keys.Finish().ValueOrDie(), texts.Finish().ValueOrDie()})};
 }
 
 KeyPartitioner MakePartitioner(std::vector<int> columns, uint32_t parallelism,
                                uint32_t groups = kDefaultKeyGroups) {
-  auto partitioner = KeyPartitioner::Make({0, TwoColumns(), std::move(columns)}, parallelism, groups);
+  auto partitioner =
+      KeyPartitioner::Make({0, TwoColumns(), std::move(columns)}, parallelism, groups);
   EXPECT_TRUE(partitioner.ok()) << partitioner.status().ToString();
   return *std::move(partitioner);
 }
@@ -93,8 +95,7 @@ TEST(KeyPartitioner, WithoutKeyColumnsAllRowsHaveOneKeyAndOneOwner) {
   KeyPartitioner partitioner = MakePartitioner({}, 3);
   std::vector<Batch> parts;
   ASSERT_TRUE(partitioner.Partition(Rows(10), &parts).ok());
-  const uint32_t owner =
-      OwnerOfKeyGroup(KeyGroupOf({}, kDefaultKeyGroups), 3, kDefaultKeyGroups);
+  const uint32_t owner = OwnerOfKeyGroup(KeyGroupOf({}, kDefaultKeyGroups), 3, kDefaultKeyGroups);
   for (uint32_t subtask = 0; subtask < 3; ++subtask) {
     EXPECT_EQ(parts[subtask].num_rows(), subtask == owner ? 10 : 0);
   }

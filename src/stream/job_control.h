@@ -28,7 +28,7 @@ struct JobProgress {
   base::CheckpointId checkpoint;   ///< last committed, also by an earlier run; 0 = none
   int64_t checkpoint_age_ms = -1;  ///< since it was committed; -1 = none
   int64_t checkpoint_duration_ms = 0;
-  uint64_t checkpoint_bytes = 0;  ///< newly written by it
+  uint64_t checkpoint_bytes = 0;        ///< newly written by it
   uint64_t checkpoint_total_bytes = 0;  ///< written and referenced
   uint64_t checkpoints_committed = 0;
   uint64_t checkpoints_failed = 0;

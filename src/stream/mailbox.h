@@ -6,13 +6,16 @@
 // channel that an alignment has blocked can fill up without stopping the others: with one bound for
 // all, its producer could hold the room that another channel's barrier needs.
 //
-// Threads:  Push of one channel by its producer only; Post and Cancel by any; the rest by the owner.
+// Threads:  Push of one channel by its producer only; Post and Cancel by any; the rest by the
+// owner.
 //
 // Invariants
-//  1. Messages of a channel are delivered in the order pushed; control words in the order posted and
+//  1. Messages of a channel are delivered in the order pushed; control words in the order posted
+//  and
 //     before any message.
 //  2. A message of a blocked channel is not delivered.
-//  3. A channel accepts a message when it is empty or below both bounds: a batch larger than a bound
+//  3. A channel accepts a message when it is empty or below both bounds: a batch larger than a
+//  bound
 //     passes alone.
 //  4. After Cancel nothing blocks: Push returns kCancelled and Next too.
 #pragma once

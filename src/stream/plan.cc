@@ -29,8 +29,8 @@ std::string_view PlanNodeName(const PlanNode& node) {
 }
 
 const std::shared_ptr<arrow::Schema>& OutputSchemaOf(const PlanNode& node) {
-  return std::visit(
-      [](const auto& n) -> const std::shared_ptr<arrow::Schema>& { return n.output; }, node);
+  return std::visit([](const auto& n) -> const std::shared_ptr<arrow::Schema>& { return n.output; },
+                    node);
 }
 
 }  // namespace cairn::stream

@@ -3,8 +3,8 @@
 // Task: one subtask of a stage, its thread's whole life: open, restore, run, snapshot, leave.
 //
 // At a barrier, in this order: a source notes its progress; operators flush; the barrier goes on;
-// a view of all tables is captured; sink writers prepare; the snapshot is handed over; work goes on.
-// Encoding and persisting happen elsewhere, beside the work.
+// a view of all tables is captured; sink writers prepare; the snapshot is handed over; work goes
+// on. Encoding and persisting happen elsewhere, beside the work.
 //
 // Threads:  Run by the task's thread; the mailbox by any; the rest before Run or after it.
 #pragma once
@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "cairn/status.h"
 #include "cairn/state_domain.h"
+#include "cairn/status.h"
 #include "cairn/view.h"
 #include "checkpoint/recovery.h"
 #include "stream/barrier_aligner.h"
@@ -51,8 +51,8 @@ class TaskListener {
 };
 
 struct TaskOptions {
-  size_t index = 0;   ///< among the tasks of the job
-  std::string name;   ///< "source bid[0]"
+  size_t index = 0;  ///< among the tasks of the job
+  std::string name;  ///< "source bid[0]"
   uint32_t subtask = 0;
   std::string source_name;  ///< of a source task
   OperatorContext context;  ///< without uid and state
@@ -110,7 +110,7 @@ class Task {
   bool started_ = false;
   bool input_ended_ = false;
   base::CheckpointId resumed_;  ///< highest checkpoint that kResume named
-  bool paused_ = false;  ///< a stop barrier has passed: nothing may be read behind it
+  bool paused_ = false;         ///< a stop barrier has passed: nothing may be read behind it
 };
 
 }  // namespace cairn::stream

@@ -1,0 +1,514 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The runtime as a whole: real threads, sources and sinks in memory, a store that fails when told.
+#include "stream/job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "env/manual_clock.h"
+#include "stream/test_parts.h"
+
+namespace cairn::stream {
+namespace {
+
+using testing::FunctionFactory;
+using testing::FunctionOperator;
+using testing::Gate;
+using ::testing::HasSubstr;
+using testing::MemoryCut;
+using testing::MemorySink;
+using testing::MemoryStore;
+using testing::NumberSource;
+
+std::vector<int64_t> UpTo(int64_t count) {
+  std::vector<int64_t> numbers(static_cast<size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+/// Sources → exchange → one function → sink.
+struct TestJob {
+  std::vector<std::shared_ptr<NumberSource>> sources;
+  std::shared_ptr<MemorySink> sink = std::make_shared<MemorySink>();
+  FunctionOperator::Function function;
+  bool staged = false;
+  uint32_t parallelism = 2;
+  JobOptions options;
+  JobControl control;
+  std::stop_source stop;
+  std::vector<std::string> log;
+
+  explicit TestJob(std::vector<NumberSource::Split> splits = {{0, 1000}, {1000, 500}, {1500, 40}}) {
+    sources.push_back(std::make_shared<NumberSource>(std::move(splits), 16));
+    options.coordinator.interval_ms = 0;
+    control.stop = stop.get_token();
+    control.log = [this](LogLevel, const std::string& line) { log.push_back(line); };
+  }
+
+  JobGraph Graph() const {
+    JobGraph graph;
+    graph.job = "test";
+    graph.parallelism = parallelism;
+    const size_t target = sources.size();
+    for (size_t i = 0; i < sources.size(); ++i) {
+      StageSpec stage;
+      stage.name = stage.source_name = "source" + std::to_string(i);
+      stage.source = sources[i];
+      stage.nodes.push_back(
+          {-1, "", nullptr, nullptr, ExchangeSpec{target, testing::NumberSchema(), {0}}});
+      graph.stages.push_back(std::move(stage));
+    }
+    StageSpec keyed;
+    keyed.name = "keyed";
+    keyed.nodes.push_back(
+        {-1, "sink/function/0", std::make_shared<FunctionFactory>(function, staged), nullptr, {}});
+    keyed.nodes.push_back({0, "sink", nullptr, sink, {}});
+    graph.stages.push_back(std::move(keyed));
+    return graph;
+  }
+
+  Result<JobOutcome> Run(checkpoint::CheckpointStore* store) {
+    std::shared_ptr<const checkpoint::Cut> cut;
+    if (store != nullptr) cut = *store->Recover();
+    return RunGraph(Graph(), options, store, cut, control);
+  }
+};
+
+/// Drive a running job from beside it: `drive` gets the coordinator once it exists.
+Result<JobOutcome> RunBeside(TestJob* job, checkpoint::CheckpointStore* store,
+                             const std::function<void(Coordinator*)>& drive) {
+  std::thread driver;
+  job->options.on_coordinator = [&](Coordinator* coordinator) {
+    driver = std::thread([&drive, coordinator] { drive(coordinator); });
+  };
+  Result<JobOutcome> outcome = job->Run(store);
+  if (driver.joinable()) driver.join();
+  job->options.on_coordinator = nullptr;
+  return outcome;
+}
+
+// --- rows ---------------------------------------------------------------------------------------
+
+TEST(Job, EveryRowReachesTheSinkOnceAtAnyParallelism) {
+  for (const uint32_t parallelism : {1u, 2u, 3u, 5u}) {
+    TestJob job;
+    job.parallelism = parallelism;
+    MemoryStore store;
+    const auto outcome = job.Run(&store);
+    ASSERT_TRUE(outcome.ok()) << outcome.status().ToString();
+    EXPECT_EQ(job.sink->visible(), UpTo(1540));
+    EXPECT_EQ(outcome->progress.rows_in, 1540u);
+    EXPECT_EQ(outcome->progress.rows_out, 1540u);
+    EXPECT_TRUE(store.cuts().back()->ended());
+  }
+}
+
+TEST(Job, RowsOfOneKeyGoToOneSubtask) {
+  TestJob job;
+  job.parallelism = 3;
+  std::atomic<int> strays{0};
+  job.function = [&](const Batch& batch, uint32_t subtask) {
+    for (int64_t i = 0; i < batch.num_rows(); ++i) {
+      const size_t row = batch.selection ? (*batch.selection)[static_cast<size_t>(i)] : i;
+      const uint32_t group = KeyGroupOf(batch.keys->key(row), kDefaultKeyGroups);
+      strays += OwnerOfKeyGroup(group, 3, kDefaultKeyGroups) != subtask;
+    }
+    return Status();
+  };
+  MemoryStore store;
+  ASSERT_TRUE(job.Run(&store).ok());
+  EXPECT_EQ(strays, 0);
+}
+
+TEST(Job, KeysAreComputedAtParallelismOneToo) {
+  TestJob job;
+  job.parallelism = 1;
+  std::atomic<int> without_keys{0};
+  job.function = [&](const Batch& batch, uint32_t) {
+    without_keys += batch.keys == nullptr;
+    return Status();
+  };
+  MemoryStore store;
+  ASSERT_TRUE(job.Run(&store).ok());
+  EXPECT_EQ(without_keys, 0);
+}
+
+TEST(Job, ASlowConsumerHoldsItsSourceBack) {
+  TestJob job({{0, 20000}});
+  job.options.channels.rows = 100;
+  std::atomic<int64_t> consumed{0};
+  std::atomic<int64_t> worst{0};
+  NumberSource* source = job.sources[0].get();
+  job.function = [&, source](const Batch& batch, uint32_t) {
+    worst = std::max(worst.load(), source->produced() - consumed.load());
+    consumed += batch.num_rows();
+    return Status();
+  };
+  MemoryStore store;
+  ASSERT_TRUE(job.Run(&store).ok());
+  // Two channels of 100 rows, a batch over each, one in each operator, one being read.
+  EXPECT_LE(worst, 2 * (100 + 16 + 16) + 16);
+}
+
+// --- checkpoints --------------------------------------------------------------------------------
+
+/// Rows that the cut's sources had read = rows that all its and earlier cuts' pieces hold.
+void ExpectConsistentCuts(const MemoryStore& store, const MemorySink& sink) {
+  size_t committed = 0;
+  for (const auto& cut : store.cuts()) {
+    for (const auto& prepared : cut->sinks()) {
+      for (const auto& piece : prepared.pieces) committed += sink.RowsOf(piece.descriptor);
+    }
+    EXPECT_EQ(static_cast<int64_t>(committed), cut->RowsRead()) << "cut " << cut->id().value;
+  }
+}
+
+TEST(Job, EveryCutHoldsWhatItsSourcesHadReadAndNoMore) {
+  for (const uint32_t parallelism : {1u, 2u, 3u}) {
+    for (const bool staged : {false, true}) {
+      TestJob job({{0, 3000}, {3000, 100}, {3100, 7}});
+      job.sources.push_back(
+          std::make_shared<NumberSource>(std::vector<NumberSource::Split>{{10000, 2000}}, 7));
+      job.sources[0]->HoldOpen();
+      job.parallelism = parallelism;
+      job.staged = staged;
+      MemoryStore store;
+      const auto outcome = RunBeside(&job, &store, [&](Coordinator* coordinator) {
+        for (size_t i = 1; i <= 20; ++i) {
+          coordinator->RequestCheckpoint();
+          store.AwaitCuts(i);
+        }
+        job.sources[0]->LetEnd();
+      });
+      ASSERT_TRUE(outcome.ok()) << outcome.status().ToString();
+      ExpectConsistentCuts(store, *job.sink);
+      EXPECT_EQ(job.sink->visible().size(), 5107u);
+    }
+  }
+}
+
+TEST(Job, RowsAreVisibleOnlyAfterTheHeadDecision) {
+  TestJob job;
+  MemoryStore store;
+  size_t visible_at_commit = 1;
+  store.on_commit = [&](base::CheckpointId) {
+    visible_at_commit = job.sink->visible().size();
+    return Status();
+  };
+  ASSERT_TRUE(job.Run(&store).ok());
+  EXPECT_EQ(visible_at_commit, 0u);
+  EXPECT_EQ(job.sink->visible().size(), 1540u);
+}
+
+TEST(Job, AFailedPersistHandsItsDescriptorsToTheNextCheckpoint) {
+  TestJob job;
+  job.sources[0]->HoldOpen();
+  MemoryStore store;
+  Gate failed;
+  store.on_persist = [&](base::CheckpointId id) {
+    if (id.value != 1) return Status();
+    failed.Open();
+    return Status::ResourceExhausted("disk full");
+  };
+  const auto outcome = RunBeside(&job, &store, [&](Coordinator* coordinator) {
+    coordinator->RequestCheckpoint();
+    failed.Wait();
+    job.sources[0]->LetEnd();
+  });
+  ASSERT_TRUE(outcome.ok()) << outcome.status().ToString();
+  EXPECT_EQ(outcome->progress.checkpoints_failed, 1u);
+  EXPECT_EQ(job.sink->visible(), UpTo(1540));
+  ExpectConsistentCuts(store, *job.sink);
+  ASSERT_THAT(job.log, ::testing::Contains(HasSubstr("disk full")));
+}
+
+TEST(Job, AFailedDecisionLeavesItsRowsForTheNextCheckpoint) {
+  TestJob job;
+  job.sources[0]->HoldOpen();
+  MemoryStore store;
+  Gate failed;
+  store.on_commit = [&](base::CheckpointId id) {
+    if (id.value != 1) return Status();
+    failed.Open();
+    return Status::Unavailable("no answer");
+  };
+  const auto outcome = RunBeside(&job, &store, [&](Coordinator* coordinator) {
+    coordinator->RequestCheckpoint();
+    failed.Wait();
+    job.sources[0]->LetEnd();
+  });
+  ASSERT_TRUE(outcome.ok()) << outcome.status().ToString();
+  EXPECT_EQ(store.abandoned(), 1);
+  EXPECT_EQ(job.sink->visible(), UpTo(1540));
+}
+
+TEST(Job, AFencedStoreFailsTheJobAndPublishesNothing) {
+  TestJob job;
+  MemoryStore store;
+  store.on_commit = [](base::CheckpointId) { return Status::Fenced("another process"); };
+  const auto outcome = job.Run(&store);
+  EXPECT_EQ(outcome.status().code(), StatusCode::kFenced);
+  EXPECT_TRUE(job.sink->visible().empty());
+}
+
+TEST(Job, TheLastCheckpointsFailureIsTheJobs) {
+  TestJob job;
+  MemoryStore store;
+  store.on_persist = [](base::CheckpointId) { return Status::ResourceExhausted("disk full"); };
+  const auto outcome = job.Run(&store);
+  EXPECT_EQ(outcome.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(outcome.status().message()), HasSubstr("last checkpoint"));
+  EXPECT_TRUE(job.sink->visible().empty());
+}
+
+TEST(Job, ARefusedSinkCommitFailsTheJobAndTheNextRunPublishesOnce) {
+  TestJob job;
+  MemoryStore store;
+  job.sink->RefuseCommit(true);
+  const auto refused = job.Run(&store);
+  EXPECT_EQ(refused.status().code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(job.sink->visible().empty());
+  job.sink->RefuseCommit(false);
+  const auto again = job.Run(&store);
+  ASSERT_TRUE(again.ok()) << again.status().ToString();
+  EXPECT_TRUE(again->nothing_new);
+  EXPECT_EQ(job.sink->visible(), UpTo(1540));
+}
+
+TEST(Job, ATimedOutAlignmentIsGivenUpAndItsRowsGoIntoTheNextCheckpoint) {
+  TestJob job;
+  job.sources[0]->HoldOpen();
+  env::ManualClock clock;
+  job.options.coordinator.clock = &clock;
+  job.options.coordinator.timeout_ms = 1000;
+  Gate stuck;
+  Gate let_go;
+  job.function = [&](const Batch&, uint32_t) {
+    stuck.Open();
+    let_go.Wait();
+    return Status();
+  };
+  Gate given_up;
+  job.control.log = [&](LogLevel, const std::string& line) {
+    if (line.find("failed") != std::string::npos) given_up.Open();
+  };
+  MemoryStore store;
+  const auto outcome = RunBeside(&job, &store, [&](Coordinator* coordinator) {
+    stuck.Wait();
+    coordinator->RequestCheckpoint();
+    while (!given_up.IsOpen()) {
+      clock.Advance(500);
+      coordinator->Wake();
+      std::this_thread::yield();
+    }
+    let_go.Open();
+    job.sources[0]->LetEnd();
+  });
+  ASSERT_TRUE(outcome.ok()) << outcome.status().ToString();
+  EXPECT_EQ(outcome->progress.checkpoints_failed, 1u);
+  ASSERT_EQ(store.cuts().size(), 1u);
+  // The barrier of the attempt that was given up still came; its rows are pieces of the next cut.
+  EXPECT_EQ(store.cuts()[0]->sinks()[0].pieces[0].checkpoint, base::CheckpointId(1));
+  ExpectConsistentCuts(store, *job.sink);
+  EXPECT_EQ(job.sink->visible(), UpTo(1540));
+}
+
+TEST(Job, RandomFailuresOfAttemptsNeitherLoseNorRepeatARow) {
+  const char* fixed = std::getenv("CAIRN_SEED");
+  const uint64_t seed =
+      fixed != nullptr ? std::strtoull(fixed, nullptr, 10) : std::random_device()();
+  SCOPED_TRACE("CAIRN_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  TestJob job({{0, 200000}, {200000, 100000}});
+  job.sources[0]->HoldOpen();
+  MemoryStore store;
+  std::atomic<bool> calm{false};
+  // Both are called by the persist thread only.
+  store.on_persist = [&](base::CheckpointId) {
+    return !calm && random() % 3 == 0 ? Status::Unavailable("persist failed") : Status();
+  };
+  store.on_commit = [&](base::CheckpointId) {
+    return !calm && random() % 3 == 0 ? Status::Unavailable("no decision") : Status();
+  };
+  const auto outcome = RunBeside(&job, &store, [&](Coordinator* coordinator) {
+    for (size_t cuts = 1; cuts <= 300; ++cuts) {
+      while (store.cuts().size() < cuts) {
+        coordinator->RequestCheckpoint();
+        std::this_thread::yield();
+      }
+    }
+    calm = true;
+    job.sources[0]->LetEnd();
+  });
+  ASSERT_TRUE(outcome.ok()) << outcome.status().ToString();
+  EXPECT_GT(outcome->progress.checkpoints_failed, 0u);
+  ExpectConsistentCuts(store, *job.sink);
+  EXPECT_EQ(job.sink->visible(), UpTo(300000));
+}
+
+TEST(Job, TriggersWhileACheckpointIsInFlightAreSkippedAndCounted) {
+  TestJob job;
+  job.sources[0]->HoldOpen();
+  env::ManualClock clock;
+  job.options.coordinator.clock = &clock;
+  job.options.coordinator.interval_ms = 100;
+  job.control.progress_interval_ms = 0;
+  std::atomic<uint64_t> skipped{0};
+  job.control.on_progress = [&](const JobProgress& p) { skipped = p.checkpoints_skipped; };
+  Gate persisting;
+  Gate let_go;
+  MemoryStore store;
+  store.on_persist = [&](base::CheckpointId) {
+    persisting.Open();
+    let_go.Wait();
+    return Status();
+  };
+  std::atomic<uint64_t> committed_while_held{99};
+  const auto outcome = RunBeside(&job, &store, [&](Coordinator* coordinator) {
+    coordinator->RequestCheckpoint();
+    persisting.Wait();
+    while (skipped < 3) {
+      clock.Advance(100);
+      coordinator->Wake();
+      std::this_thread::yield();
+    }
+    committed_while_held = store.cuts().size();
+    let_go.Open();
+    job.sources[0]->LetEnd();
+  });
+  ASSERT_TRUE(outcome.ok()) << outcome.status().ToString();
+  EXPECT_EQ(committed_while_held, 0u);
+  EXPECT_GE(outcome->progress.checkpoints_skipped, 3u);
+}
+
+TEST(Job, SynchronousSnapshotsHoldTheSubtasksUntilTheCheckpointIsPersisted) {
+  TestJob job({{0, 100000}, {100000, 100000}});
+  job.options.coordinator.async_snapshots = false;
+  std::atomic<int64_t> processed{0};
+  job.function = [&](const Batch& batch, uint32_t) {
+    processed += batch.num_rows();
+    return Status();
+  };
+  MemoryStore store;
+  std::atomic<int> moved{0};
+  store.on_persist = [&](base::CheckpointId) {
+    const int64_t before = processed;
+    for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+    moved += processed != before;
+    return Status();
+  };
+  const auto outcome = RunBeside(&job, &store, [&](Coordinator* coordinator) {
+    coordinator->RequestCheckpoint();
+    store.AwaitCuts(1);
+  });
+  ASSERT_TRUE(outcome.ok()) << outcome.status().ToString();
+  EXPECT_EQ(moved, 0);
+  EXPECT_EQ(job.sink->visible().size(), 200000u);
+}
+
+// --- ends ---------------------------------------------------------------------------------------
+
+TEST(Job, AStopTakesALastCheckpointAndTheNextRunGoesOnFromIt) {
+  TestJob job({{0, 400000}, {400000, 100000}});
+  job.sources[0]->HoldOpen();
+  MemoryStore store;
+  const auto stopped = RunBeside(&job, &store, [&](Coordinator*) { job.stop.request_stop(); });
+  ASSERT_TRUE(stopped.ok()) << stopped.status().ToString();
+  EXPECT_TRUE(stopped->stopped);
+  EXPECT_EQ(store.cuts().size(), 1u);
+  ExpectConsistentCuts(store, *job.sink);
+
+  job.sources[0]->LetEnd();
+  job.stop = std::stop_source();
+  job.control.stop = job.stop.get_token();
+  for (const uint32_t parallelism : {3u}) {
+    job.parallelism = parallelism;
+    const auto finished = job.Run(&store);
+    ASSERT_TRUE(finished.ok()) << finished.status().ToString();
+    EXPECT_FALSE(finished->stopped);
+  }
+  EXPECT_EQ(job.sink->visible(), UpTo(500000));
+}
+
+TEST(Job, RunningAgainAfterTheEndAddsNothing) {
+  TestJob job;
+  MemoryStore store;
+  ASSERT_TRUE(job.Run(&store).ok());
+  const size_t cuts = store.cuts().size();
+  const auto again = job.Run(&store);
+  ASSERT_TRUE(again.ok());
+  EXPECT_TRUE(again->nothing_new);
+  EXPECT_EQ(store.cuts().size(), cuts);
+  EXPECT_EQ(job.sink->visible(), UpTo(1540));
+}
+
+TEST(Job, WithoutCheckpointsTheSinkCommitsOnceAtTheEnd) {
+  TestJob job;
+  const auto outcome = job.Run(nullptr);
+  ASSERT_TRUE(outcome.ok()) << outcome.status().ToString();
+  EXPECT_EQ(job.sink->visible(), UpTo(1540));
+  EXPECT_EQ(job.sink->commits(), 2);  // the recovery of nothing, and the end
+}
+
+TEST(Job, StoppedWithoutCheckpointsTheSinkCommitsNothing) {
+  TestJob job;
+  job.sources[0]->HoldOpen();
+  const auto outcome = RunBeside(&job, nullptr, [&](Coordinator*) { job.stop.request_stop(); });
+  ASSERT_TRUE(outcome.ok()) << outcome.status().ToString();
+  EXPECT_TRUE(outcome->stopped);
+  EXPECT_TRUE(job.sink->visible().empty());
+}
+
+TEST(Job, AnOperatorsErrorFailsTheJobNamingTheOperator) {
+  TestJob job;
+  job.function = [](const Batch& batch, uint32_t) {
+    for (int64_t n : testing::NumbersOf(batch)) {
+      if (n == 700) return Status::InvalidArgument("division by zero");
+    }
+    return Status();
+  };
+  for (const uint32_t parallelism : {1u, 3u}) {
+    job.parallelism = parallelism;
+    MemoryStore store;
+    const auto outcome = job.Run(&store);
+    EXPECT_EQ(outcome.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(outcome.status().message()), HasSubstr("sink/function/0"));
+    EXPECT_TRUE(job.sink->visible().empty());
+  }
+}
+
+TEST(Job, AThrowingOperatorFailsTheJobAndNothingHangs) {
+  TestJob job;
+  job.function = [](const Batch&, uint32_t) -> Status { throw std::bad_alloc(); };
+  MemoryStore store;
+  EXPECT_EQ(job.Run(&store).status().code(), StatusCode::kResourceExhausted);
+}
+
+TEST(Job, ASourcesErrorFailsTheJobWithItsReason) {
+  TestJob job;
+  job.sources[0]->FailAt(1200);
+  MemoryStore store;
+  const auto outcome = job.Run(&store);
+  EXPECT_EQ(outcome.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(outcome.status().message()), HasSubstr("row 200 is malformed"));
+}
+
+TEST(Job, AFailureWhileASubtaskIsHeldByBackPressureEndsTheJob) {
+  TestJob job({{0, 100000}});
+  job.options.channels.rows = 16;
+  std::atomic<int> batches{0};
+  job.function = [&](const Batch&, uint32_t) {
+    return ++batches < 20 ? Status() : Status::InvalidArgument("enough");
+  };
+  MemoryStore store;
+  EXPECT_EQ(job.Run(&store).status().code(), StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace cairn::stream
