@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where things lie in a checkpoint place: the same keys in a directory and in a bucket.
+//
+//   FORMAT                                            what the place is; created once
+//   LOCK                                              held by the writing process (directories
+//   only) deployment/identity.json                          whose it is; created once
+//   deployment/pipeline.json                          hint: the pipeline in words, for messages
+//   control/decision-head.json                        which cuts count; compare-and-swap
+//   control/latest.txt                                hint: the latest cut's directory
+//   nodes/1/checkpoints/<id:020>/state.arrow          frames; none when nothing changed
+//   nodes/1/checkpoints/<id:020>/manifest.json        written after it
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/ids.h"
+
+namespace cairn::checkpoint {
+
+inline constexpr std::string_view kFormatKey = "FORMAT";
+inline constexpr std::string_view kLockName = "LOCK";
+inline constexpr std::string_view kIdentityKey = "deployment/identity.json";
+inline constexpr std::string_view kPipelineKey = "deployment/pipeline.json";
+inline constexpr std::string_view kHeadKey = "control/decision-head.json";
+inline constexpr std::string_view kLatestKey = "control/latest.txt";
+inline constexpr std::string_view kNodesPrefix = "nodes/";
+inline constexpr std::string_view kCheckpointsPrefix = "nodes/1/checkpoints/";
+
+/// "nodes/1/checkpoints/00000000000000000007"
+std::string CheckpointDirectory(base::CheckpointId id);
+std::string StateObjectKey(base::CheckpointId id);
+std::string ManifestKey(base::CheckpointId id);
+
+/// Read the id back from any key below kCheckpointsPrefix; nothing for a foreign name.
+std::optional<base::CheckpointId> IdOfKey(std::string_view key);
+
+}  // namespace cairn::checkpoint

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Frames come in the manifest's order: by operator, bases before deltas, deltas oldest first. A
+// restore therefore reads front to back and never looks ahead. Every row read is either applied or
+// counted as another subtask's, and CheckReceipts adds the counts up over all subtasks.
+#include "checkpoint/loaded_cut.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <set>
+
+#include "checkpoint/plan.h"
+
+namespace cairn::checkpoint {
+namespace {
+
+using format::FrameKind;
+using format::StateFrame;
+
+std::string FrameName(const StateFrame& frame) {
+  return std::to_string(frame.chunk.checkpoint_id.value) + "@" + std::to_string(frame.range.offset);
+}
+
+/// One subtask's tables of one operator.
+struct OperatorTables {
+  std::vector<state::StateTable*> keyed;
+  std::vector<state::StateTable*> operator_state;
+  KeyGroupRange groups;  ///< of the keyed tables
+};
+
+/// Gives the rows of frames to the tables of one operator.
+class RowRouter {
+ public:
+  RowRouter(const std::vector<state::StateTable*>& tables, size_t group_prefix_bytes)
+      : group_prefix_bytes_(group_prefix_bytes) {
+    for (state::StateTable* table : tables) {
+      routes_.push_back({table, table->descriptor().name + "|"});
+    }
+  }
+
+  /// Apply the rows of one batch: runs of one slot go to its table whole.
+  Status Route(const state::SavedRowSpan& rows, state::LoadCounts* counts) {
+    size_t first = 0;
+    while (first < rows.rows) {
+      const Target* target = FindTarget(rows.key(first));
+      if (target == nullptr) return NoTable(rows.key(first));
+      size_t last = first + 1;
+      while (last < rows.rows && IsOf(*target, rows.key(last))) ++last;
+      state::SavedRowSpan run = rows;
+      if (run.kinds != nullptr) run.kinds += first;
+      run.key_offsets += first;
+      run.value_offsets += first;
+      run.rows = last - first;
+      CAIRN_RETURN_IF_ERROR(target->table->Load(
+          run, group_prefix_bytes_, group_prefix_bytes_ + target->slot_prefix.size(), counts));
+      first = last;
+    }
+    return {};
+  }
+
+ private:
+  struct Target {
+    state::StateTable* table;
+    std::string slot_prefix;  // slot and '|'
+  };
+
+  bool IsOf(const Target& target, std::string_view key) const {
+    return key.size() >= group_prefix_bytes_ + target.slot_prefix.size() &&
+           std::memcmp(key.data() + group_prefix_bytes_, target.slot_prefix.data(),
+                       target.slot_prefix.size()) == 0;
+  }
+
+  const Target* FindTarget(std::string_view key) const {
+    for (const Target& target : routes_) {
+      if (IsOf(target, key)) return &target;
+    }
+    return nullptr;
+  }
+
+  Status NoTable(std::string_view key) const {
+    const std::string_view rest = key.substr(std::min(group_prefix_bytes_, key.size()));
+    return Status::InvalidArgument("saved slot \"" + std::string(rest.substr(0, rest.find('|'))) +
+                                   "\" has no table in this job");
+  }
+
+  size_t group_prefix_bytes_;
+  std::vector<Target> routes_;
+};
+
+Status CheckSlot(const format::OperatorRecord& saved, const state::SlotDescriptor& slot) {
+  for (const format::SlotRecord& record : saved.slots) {
+    if (record.name != slot.name) continue;
+    const format::SlotRecord now = ToSlotRecord(slot);
+    const std::string what = "operator " + saved.uid + ", slot " + slot.name;
+    if (record.version != now.version) {
+      return Status::InvalidArgument(what + " was saved with version " +
+                                     std::to_string(record.version) + ", this job has version " +
+                                     std::to_string(now.version) + "; migrate the state first");
+    }
+    if (record.kind != now.kind || record.key_codec != now.key_codec ||
+        record.value_codec != now.value_codec || record.key_columns != now.key_columns ||
+        record.value_columns != now.value_columns) {
+      return Status::InvalidArgument(what + " was saved as " + record.kind + " with codecs " +
+                                     record.key_codec + " and " + record.value_codec +
+                                     " and other columns than this job declares");
+    }
+  }
+  return {};
+}
+
+Result<std::map<base::OperatorId, OperatorTables>> ByOperator(
+    std::span<state::StateTable* const> tables, const format::CheckpointManifest& manifest) {
+  std::map<base::OperatorId, OperatorTables> by_operator;
+  for (state::StateTable* table : tables) {
+    const state::SlotDescriptor& slot = table->descriptor();
+    OperatorTables& of = by_operator[slot.operator_id];
+    if (slot.kind == state::SlotKind::kKeyedValue) {
+      if (!of.keyed.empty() && of.groups != table->key_groups()) {
+        return Status::Internal("operator " + slot.operator_uid +
+                                ": its tables hold different key groups");
+      }
+      of.keyed.push_back(table);
+      of.groups = table->key_groups();
+    } else {
+      of.operator_state.push_back(table);
+    }
+    for (const format::OperatorRecord& record : manifest.operators) {
+      if (record.operator_id == slot.operator_id) {
+        CAIRN_RETURN_IF_ERROR(CheckSlot(record, slot));
+      }
+    }
+  }
+  return by_operator;
+}
+
+Status RouteGuarded(RowRouter* router, const format::FrameRows& rows, state::LoadCounts* counts) {
+  try {
+    for (const state::SavedRowSpan& batch : rows.batches) {
+      CAIRN_RETURN_IF_ERROR(router->Route(batch, counts));
+    }
+    return {};
+  } catch (const std::bad_alloc&) {
+    return Status::ResourceExhausted("no memory to load the state");
+  } catch (const std::exception& thrown) {
+    return Status::Internal(std::string("a state codec threw: ") + thrown.what());
+  }
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const LoadedCut>> LoadedCut::Open(
+    env::ObjectStore* objects, std::shared_ptr<const format::CheckpointManifest> manifest) {
+  std::shared_ptr<LoadedCut> cut(new LoadedCut(objects, std::move(manifest)));
+  cut->CollectSources();
+  cut->CollectSlots();
+  CAIRN_RETURN_IF_ERROR(cut->ReadSinks());
+  return std::shared_ptr<const LoadedCut>(std::move(cut));
+}
+
+bool LoadedCut::ended() const {
+  return !manifest().source_names.empty() &&
+         manifest().ended_sources.size() == manifest().source_names.size();
+}
+
+void LoadedCut::CollectSources() {
+  std::map<std::string, SourceOffsets> sources;
+  for (const auto& [name, saved] : manifest().source_offsets) {
+    for (const auto& [split, offset] : saved.offsets) {
+      sources[name].splits.push_back({split, offset.position, offset.ended});
+    }
+    sources[name].source = name;
+  }
+  for (const std::string& name : manifest().ended_sources) {
+    sources[name].source = name;
+    sources[name].ended = true;
+  }
+  for (const format::ChannelProgress& progress : manifest().channel_progress) {
+    SourceOffsets& source = sources[progress.source_name];
+    source.source = progress.source_name;
+    source.event_time = true;
+    source.watermark_ms = progress.watermark;
+    source.idle = progress.idle;
+  }
+  for (auto& [name, source] : sources) sources_.push_back(std::move(source));
+}
+
+void LoadedCut::CollectSlots() {
+  for (const format::OperatorRecord& record : manifest().operators) {
+    for (const format::SlotRecord& saved : record.slots) {
+      state::SlotDescriptor slot;
+      slot.operator_id = record.operator_id;
+      slot.operator_uid = record.uid;
+      slot.name = saved.name;
+      slot.kind = saved.kind == "keyed_value" ? state::SlotKind::kKeyedValue
+                                              : state::SlotKind::kOperatorValue;
+      slot.key_codec = saved.key_codec;
+      slot.value_codec = saved.value_codec;
+      slot.version = saved.version;
+      slot.key_columns = saved.key_columns;
+      slot.value_columns = saved.value_columns;
+      slot.frame_per_group = saved.frame_per_group;
+      slots_.push_back(std::move(slot));
+    }
+  }
+}
+
+Status LoadedCut::ReadSinks() {
+  if (manifest().prepared_sinks.empty()) return {};
+  FrameBuffer buffer;
+  format::FrameRows rows;
+  if (manifest().prepared_sink_frame) {
+    CAIRN_ASSIGN_OR_RETURN(rows, reader_.ReadSinks(false, &buffer));
+  }
+  size_t batch = 0;
+  size_t row = 0;
+  for (const format::PreparedSinkDescriptor& saved : manifest().prepared_sinks) {
+    PreparedPiece piece{saved.checkpoint_id, saved.subtask, {}};
+    if (saved.has_payload) {
+      while (batch < rows.batches.size() && row == rows.batches[batch].rows) {
+        ++batch;
+        row = 0;
+      }
+      const std::string name = "sink " + saved.sink_name + ", subtask " +
+                               std::to_string(saved.subtask) + ", checkpoint " +
+                               std::to_string(saved.checkpoint_id.value);
+      if (batch == rows.batches.size() ||
+          rows.batches[batch].key(row) !=
+              format::SinkRowKey(saved.sink_name, saved.checkpoint_id, saved.subtask)) {
+        return Status::Corruption("the descriptor of " + name + " is not in its frame");
+      }
+      piece.descriptor = std::string(rows.batches[batch].value(row));
+      if (format::checkpoint_descriptor_sha256(piece.descriptor) != saved.sha256) {
+        return Status::Corruption("the descriptor of " + name + " is damaged");
+      }
+      ++row;
+    }
+    if (sinks_.empty() || sinks_.back().sink != saved.sink_name) {
+      sinks_.push_back({saved.sink_name, {}});
+    }
+    sinks_.back().pieces.push_back(std::move(piece));
+  }
+  return {};
+}
+
+std::string LoadedCut::UidOf(base::OperatorId id) const {
+  for (const format::OperatorRecord& record : manifest().operators) {
+    if (record.operator_id == id) return record.uid;
+  }
+  return base::ToHex16(id);
+}
+
+Result<LoadReceipt> LoadedCut::LoadSubtask(std::span<state::StateTable* const> tables) const {
+  CAIRN_ASSIGN_OR_RETURN(const auto by_operator, ByOperator(tables, manifest()));
+  CAIRN_ASSIGN_OR_RETURN(const format::KeyLayout layout,
+                         format::KeyLayout::ForKeyGroups(manifest().key_groups));
+  LoadReceipt receipt;
+  FrameBuffer buffer;
+  for (const StateFrame& frame : manifest().state_frames) {
+    const auto found = by_operator.find(frame.key.operator_id);
+    if (found == by_operator.end()) continue;
+    const bool keyed = frame.key.kind == FrameKind::kKeyed;
+    if (keyed && (found->second.groups.first >= frame.key.range().last ||
+                  found->second.groups.last <= frame.key.range().first)) {
+      continue;
+    }
+    RowRouter router(keyed ? found->second.keyed : found->second.operator_state,
+                     layout.prefix_bytes());
+    const std::string context =
+        "checkpoint " + std::to_string(id().value) + ", operator " + UidOf(frame.key.operator_id);
+    Result<format::FrameRows> rows = reader_.Read(frame, false, &buffer);
+    if (!rows.ok()) return rows.status().WithContext(context);
+    state::LoadCounts counts;
+    if (Status loaded = RouteGuarded(&router, *rows, &counts); !loaded.ok()) {
+      return loaded.WithContext(context);
+    }
+    if (counts.rows + counts.skipped != frame.entry_count) {
+      return Status::Corruption(context + ", frame " + FrameName(frame) + ": " +
+                                std::to_string(counts.rows + counts.skipped) + " of " +
+                                std::to_string(frame.entry_count) + " rows were accounted for");
+    }
+    receipt.frames.push_back(
+        {frame.key.operator_id, FrameName(frame), frame.entry_count, counts.rows, counts.skipped});
+    receipt.rows += counts.rows;
+    receipt.bytes += frame.range.length;
+  }
+  return receipt;
+}
+
+Status LoadedCut::CheckReceipts(std::span<const LoadReceipt> receipts) const {
+  struct Sum {
+    uint64_t loaded = 0;
+    uint64_t readers = 0;
+  };
+  std::map<std::string, Sum> sums;
+  for (const LoadReceipt& receipt : receipts) {
+    for (const FrameReceipt& frame : receipt.frames) {
+      sums[frame.frame].loaded += frame.loaded;
+      ++sums[frame.frame].readers;
+    }
+  }
+  for (const StateFrame& frame : manifest().state_frames) {
+    const Sum sum = sums[FrameName(frame)];
+    const std::string what = "checkpoint " + std::to_string(id().value) + ", operator " +
+                             UidOf(frame.key.operator_id) + ", frame " + FrameName(frame);
+    if (sum.readers == 0) {
+      return Status::InvalidArgument(what + ": no table of this job took its " +
+                                     std::to_string(frame.entry_count) + " rows");
+    }
+    // Operator state goes to every subtask that has the operator; a keyed row to exactly one.
+    if (frame.key.kind == FrameKind::kKeyed && sum.loaded != frame.entry_count) {
+      return Status::Corruption(what + ": " + std::to_string(sum.loaded) + " rows loaded, " +
+                                std::to_string(frame.entry_count) + " expected");
+    }
+  }
+  return {};
+}
+
+Result<std::vector<LoadReceipt>> LoadState(
+    const Cut& cut, const std::vector<std::vector<state::StateTable*>>& subtasks,
+    Executor* executor) {
+  std::vector<LoadReceipt> receipts(subtasks.size());
+  std::vector<Status> outcomes(subtasks.size());
+  executor->Run(subtasks.size(), [&](size_t i) {
+    Result<LoadReceipt> receipt = cut.LoadSubtask(subtasks[i]);
+    if (receipt.ok()) {
+      receipts[i] = *std::move(receipt);
+    } else {
+      outcomes[i] = receipt.status();
+    }
+  });
+  for (const Status& outcome : outcomes) CAIRN_RETURN_IF_ERROR(outcome);
+  CAIRN_RETURN_IF_ERROR(cut.CheckReceipts(receipts));
+  return receipts;
+}
+
+}  // namespace cairn::checkpoint

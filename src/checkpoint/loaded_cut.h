@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LoadedCut: the Cut that the store hands out, over a verified manifest.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "checkpoint/frame_reader.h"
+#include "checkpoint/recovery.h"
+
+namespace cairn::checkpoint {
+
+class LoadedCut final : public Cut {
+ public:
+  /// Open the cut of `manifest` and read its sink descriptors. `objects` outlives the cut.
+  ///
+  /// Errors:   kCorruption · kUnavailable.
+  static Result<std::shared_ptr<const LoadedCut>> Open(
+      env::ObjectStore* objects, std::shared_ptr<const format::CheckpointManifest> manifest);
+
+  base::CheckpointId id() const override { return manifest().checkpoint_id; }
+  int64_t timestamp_ms() const override { return static_cast<int64_t>(manifest().timestamp_ms); }
+  uint32_t parallelism() const override { return manifest().parallelism; }
+  uint32_t key_groups() const override { return manifest().key_groups; }
+  bool ended() const override;
+  std::optional<int64_t> watermark_ms() const override { return manifest().checkpoint_watermark; }
+  const std::vector<SourceOffsets>& sources() const override { return sources_; }
+  const std::vector<PreparedSink>& sinks() const override { return sinks_; }
+  const std::vector<state::SlotDescriptor>& slots() const override { return slots_; }
+
+  Result<LoadReceipt> LoadSubtask(std::span<state::StateTable* const> tables) const override;
+  Status CheckReceipts(std::span<const LoadReceipt> receipts) const override;
+
+  const format::CheckpointManifest& manifest() const { return reader_.manifest(); }
+  const FrameReader& reader() const { return reader_; }
+
+ private:
+  LoadedCut(env::ObjectStore* objects, std::shared_ptr<const format::CheckpointManifest> manifest)
+      : reader_(objects, std::move(manifest)) {}
+
+  void CollectSources();
+  void CollectSlots();
+  Status ReadSinks();
+  std::string UidOf(base::OperatorId id) const;
+
+  FrameReader reader_;
+  std::vector<SourceOffsets> sources_;
+  std::vector<PreparedSink> sinks_;
+  std::vector<state::SlotDescriptor> slots_;
+};
+
+}  // namespace cairn::checkpoint

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/place.h"
+
+#include <algorithm>
+
+#include "base/hash.h"
+#include "checkpoint/layout.h"
+
+namespace cairn::checkpoint {
+namespace {
+
+// How often an answer that got lost is asked for again before the outcome counts as unknown.
+constexpr int kReadBackAttempts = 3;
+
+Status Damaged(const std::string& what) {
+  return Status::Corruption("damaged store: " + what + "; restore the place from a copy");
+}
+
+/// Read and parse one record; nothing when it is not there.
+template <class T>
+Result<std::optional<T>> ReadRecord(env::ObjectStore* objects, std::string_view key,
+                                    uint64_t max_bytes, Result<T> (*parse)(std::string_view),
+                                    std::string* version = nullptr) {
+  Result<env::VersionedBytes> found = objects->Get(std::string(key), max_bytes);
+  if (!found.ok()) {
+    if (found.status().code() == StatusCode::kNotFound) return std::optional<T>();
+    return std::move(found).status();
+  }
+  Result<T> record = parse(found->bytes);
+  if (!record.ok()) return record.status().WithContext(key);
+  if (version != nullptr) *version = std::move(found->version);
+  return std::optional<T>(*std::move(record));
+}
+
+}  // namespace
+
+std::vector<format::CutReference> Place::Cuts() const {
+  std::vector<format::CutReference> cuts;
+  if (!head) return cuts;
+  if (head->latest_commit) cuts.push_back(*head->latest_commit);
+  cuts.insert(cuts.end(), head->retained.begin(), head->retained.end());
+  return cuts;
+}
+
+const format::CutReference* Place::Find(base::CheckpointId id) const {
+  if (!head) return nullptr;
+  if (head->latest_commit && head->latest_commit->id == id) return &*head->latest_commit;
+  for (const format::CutReference& cut : head->retained) {
+    if (cut.id == id) return &cut;
+  }
+  return nullptr;
+}
+
+Result<Place> ReadPlace(env::ObjectStore* objects) {
+  Place place;
+  CAIRN_ASSIGN_OR_RETURN(place.format, ReadRecord(objects, kFormatKey, format::kSmallRecordBytesMax,
+                                                  &format::ParseStoreFormat));
+  CAIRN_ASSIGN_OR_RETURN(place.identity,
+                         ReadRecord(objects, kIdentityKey, format::kSmallRecordBytesMax,
+                                    &format::ParseDeploymentIdentity));
+  CAIRN_ASSIGN_OR_RETURN(place.head, ReadRecord(objects, kHeadKey, format::kDecisionHeadBytesMax,
+                                                &format::ParseDecisionHead, &place.head_version));
+  if (place.head) {
+    if (!place.format) return Damaged("FORMAT is missing");
+    if (!place.identity) return Damaged(std::string(kIdentityKey) + " is missing");
+    if (place.head->deployment_id != place.identity->deployment_id) {
+      return Damaged(std::string(kHeadKey) + " is of deployment " + place.head->deployment_id +
+                     ", the place of " + place.identity->deployment_id);
+    }
+    return place;
+  }
+  // Without a head nothing can be told from an empty place but by what else is there.
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<env::ObjectInfo> content,
+                         objects->List(std::string(kNodesPrefix)));
+  if (!content.empty()) {
+    return Damaged(std::string(kHeadKey) + " is missing though there are checkpoints, such as " +
+                   content.front().key);
+  }
+  if (place.identity && !place.format) return Damaged("FORMAT is missing");
+  return place;
+}
+
+Result<std::shared_ptr<const format::CheckpointManifest>> ReadManifest(
+    env::ObjectStore* objects, const Place& place, const format::CutReference& cut) {
+  const std::string key = ManifestKey(cut.id);
+  const std::string what = "checkpoint " + std::to_string(cut.id.value);
+  Result<env::VersionedBytes> found = objects->Get(key, format::kManifestBytesMax);
+  if (!found.ok()) {
+    if (found.status().code() != StatusCode::kNotFound) return found.status().WithContext(what);
+    return Status::Corruption(what + " is committed but its manifest " + key + " is missing");
+  }
+  const std::string& bytes = found->bytes;
+  if (bytes.size() != cut.manifest_length || base::Sha256::Of(bytes) != cut.manifest_sha256) {
+    return Status::Corruption(what + ": manifest " + key + " is damaged: its SHA-256 is " +
+                              base::Sha256::HexOf(bytes) + ", the decision head names " +
+                              base::ToHex(cut.manifest_sha256));
+  }
+  Result<format::CheckpointManifest> manifest = format::ParseManifest(bytes);
+  if (!manifest.ok()) return manifest.status().WithContext(key);
+  if (manifest->checkpoint_id != cut.id ||
+      manifest->deployment_id != place.identity->deployment_id) {
+    return Status::Corruption(what + ": manifest " + key + " is of checkpoint " +
+                              std::to_string(manifest->checkpoint_id.value) + " of deployment " +
+                              manifest->deployment_id);
+  }
+  return std::make_shared<const format::CheckpointManifest>(*std::move(manifest));
+}
+
+Status ReplaceHead(env::ObjectStore* objects, const format::DecisionHead& head, Place* place,
+                   bool* in_doubt) {
+  *in_doubt = false;
+  CAIRN_ASSIGN_OR_RETURN(const std::string bytes, format::SerializeDecisionHead(head));
+  std::optional<std::string> expected;
+  if (place->head) expected = place->head_version;
+  Status failed;
+  for (int attempt = 0; attempt < kReadBackAttempts; ++attempt) {
+    Result<std::string> version = objects->CompareAndSwap(std::string(kHeadKey), expected, bytes);
+    if (version.ok()) {
+      place->head = head;
+      place->head_version = *std::move(version);
+      return {};
+    }
+    failed = version.status();
+    if (failed.code() == StatusCode::kFenced && attempt == 0) return failed;
+    // The write may have been done. Only what is there now can say.
+    Result<env::VersionedBytes> there =
+        objects->Get(std::string(kHeadKey), format::kDecisionHeadBytesMax);
+    if (!there.ok()) {
+      if (there.status().code() == StatusCode::kNotFound && !expected) return failed;
+      *in_doubt = true;
+      return Status::Unavailable(std::string(failed.message()) +
+                                 "; and whether it took effect cannot be read back: " +
+                                 std::string(there.status().message()));
+    }
+    if (there->bytes != bytes) {
+      if (expected && there->version == *expected) return failed;  // the old head stands
+      return Status::Fenced("another process has replaced " + std::string(kHeadKey));
+    }
+    // Ours is there, but perhaps not durable: write it once more over itself.
+    expected = there->version;
+  }
+  *in_doubt = true;
+  return failed;
+}
+
+Status CreateRecord(env::ObjectStore* objects, const std::string& key, std::string_view bytes) {
+  Status status = objects->CreateIfAbsent(key, bytes);
+  // Creating is idempotent for equal bytes, so an answer that got lost is simply asked for again.
+  if (status.code() == StatusCode::kUnavailable && objects->Head(key).ok()) {
+    status = objects->CreateIfAbsent(key, bytes);
+  }
+  return status;
+}
+
+}  // namespace cairn::checkpoint

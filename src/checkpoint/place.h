@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Place: the records that say what a checkpoint place is, whose it is and which cuts count. Shared
+// by the store, which writes them, and the tools, which only read.
+//
+// Threads: free functions over a thread-safe store.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "cairn/status.h"
+#include "env/object_store.h"
+#include "format/manifest.h"
+#include "format/store_records.h"
+
+namespace cairn::checkpoint {
+
+/// What a place says about itself, as last read.
+struct Place {
+  std::optional<format::StoreFormat> format;
+  std::optional<format::DeploymentIdentity> identity;
+  std::optional<format::DecisionHead> head;
+  std::string head_version;  ///< for the next compare-and-swap
+
+  /// Latest cut, then the retained ones, newest first.
+  std::vector<format::CutReference> Cuts() const;
+  const format::CutReference* Find(base::CheckpointId id) const;
+};
+
+/// Read FORMAT, identity and head, and check that they belong together.
+///
+/// Shape:    a place that was never used has none of them; one whose making was cut short may have
+///           FORMAT and identity without a head and without a checkpoint.
+/// Errors:   kCorruption: a record is damaged, or missing beside others that need it ("damaged
+///           store"); kUnsupportedFormat · kUnavailable.
+Result<Place> ReadPlace(env::ObjectStore* objects);
+
+/// Read the manifest that `cut` names: exact length and SHA-256, then every rule of the format,
+/// then that it is of this deployment.
+///
+/// Errors:   kCorruption (missing, damaged, another's) · kUnsupportedFormat · kUnavailable.
+Result<std::shared_ptr<const format::CheckpointManifest>> ReadManifest(
+    env::ObjectStore* objects, const Place& place, const format::CutReference& cut);
+
+/// Replace the head, and find out what became of the write when its answer is lost.
+///
+/// Durable:  yes.
+/// Errors:   kFenced (another process changed it) · kUnavailable or kResourceExhausted (nothing
+///           changed) · with `*in_doubt` set, kUnavailable: what is there cannot be learnt.
+Status ReplaceHead(env::ObjectStore* objects, const format::DecisionHead& head, Place* place,
+                   bool* in_doubt);
+
+/// Create `key` durably, reading back when an answer is lost.
+///
+/// Errors:   kAlreadyExists (other bytes are there) · kUnavailable · kResourceExhausted.
+Status CreateRecord(env::ObjectStore* objects, const std::string& key, std::string_view bytes);
+
+}  // namespace cairn::checkpoint
