@@ -334,9 +334,11 @@ Coordinator::AttemptDone Coordinator::RunAttempt(Attempt* attempt) {
       return done;
     }
     if (Status status = store_->Commit(done.persisted); !status.ok()) {
-      // Only kUnavailable promises that the old cut still stands.
-      done.fatal = status.code() != StatusCode::kUnavailable;
-      if (!done.fatal) (void)store_->Abandon(done.persisted).ok();
+      // kUnavailable says that the old cut stands, unless the store could not learn what became of
+      // the decision: then it answers nothing any more, and the job must begin again from the head.
+      done.fatal = status.code() != StatusCode::kUnavailable &&
+                   status.code() != StatusCode::kResourceExhausted;
+      if (!done.fatal) done.fatal = !store_->NextId().ok();
       done.status = std::move(status);
       return done;
     }

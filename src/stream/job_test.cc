@@ -244,6 +244,41 @@ TEST(Job, AFailedDecisionLeavesItsRowsForTheNextCheckpoint) {
     job.sources[0]->LetEnd();
   });
   ASSERT_TRUE(outcome.ok()) << outcome.status().ToString();
+  EXPECT_EQ(job.sink->visible(), UpTo(1540));
+}
+
+TEST(Job, ADecisionInDoubtFailsTheJobAtOnce) {
+  TestJob job;
+  job.sources[0]->HoldOpen();  // only a failure can end it
+  MemoryStore store;
+  store.on_commit = [&](base::CheckpointId) {
+    store.Latch();
+    return Status::Unavailable("no answer");
+  };
+  const auto outcome = RunBeside(
+      &job, &store, [](Coordinator* coordinator) { coordinator->RequestCheckpoint(); });
+  EXPECT_EQ(outcome.status().code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(job.sink->visible().empty());
+}
+
+TEST(Job, APersistThatOutlastsTheTimeoutIsAbandoned) {
+  TestJob job;
+  job.sources[0]->HoldOpen();
+  env::ManualClock clock;
+  job.options.coordinator.clock = &clock;
+  MemoryStore store;
+  Gate late;
+  store.on_persist = [&](base::CheckpointId id) {
+    if (id.value == 1) clock.Advance(job.options.coordinator.timeout_ms + 1);
+    late.Open();
+    return Status();
+  };
+  const auto outcome = RunBeside(&job, &store, [&](Coordinator* coordinator) {
+    coordinator->RequestCheckpoint();
+    late.Wait();
+    job.sources[0]->LetEnd();
+  });
+  ASSERT_TRUE(outcome.ok()) << outcome.status().ToString();
   EXPECT_EQ(store.abandoned(), 1);
   EXPECT_EQ(job.sink->visible(), UpTo(1540));
 }

@@ -299,7 +299,12 @@ class MemoryStore final : public checkpoint::CheckpointStore {
   Result<std::shared_ptr<const checkpoint::Cut>> RecoverAt(base::CheckpointId id) override {
     return Status::NotFound("checkpoint " + std::to_string(id.value));
   }
-  Result<base::CheckpointId> NextId() override { return base::CheckpointId(++next_id_); }
+  /// Answer nothing any more, as a store whose last decision is in doubt.
+  void Latch() { latched_ = true; }
+  Result<base::CheckpointId> NextId() override {
+    if (latched_) return Status::Unavailable("the store must be opened again");
+    return base::CheckpointId(++next_id_);
+  }
   Result<checkpoint::PersistedCut> Persist(base::CheckpointId id,
                                            const checkpoint::CapturedCut& captured,
                                            checkpoint::Executor*) override {
@@ -342,6 +347,7 @@ class MemoryStore final : public checkpoint::CheckpointStore {
  private:
   std::atomic<uint64_t> next_id_{0};
   std::atomic<int> abandoned_{0};
+  std::atomic<bool> latched_{false};
   std::shared_ptr<MemoryCut> persisted_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
