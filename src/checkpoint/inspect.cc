@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/inspect.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+#include <span>
+#include <utility>
+
+#include "base/hash.h"
+#include "checkpoint/layout.h"
+#include "checkpoint/loaded_cut.h"
+#include "env/local_object_store.h"
+#include "format/object.h"
+
+namespace cairn::checkpoint {
+
+/// The objects of one cut as open files. Nothing else can be read, and nothing written.
+class OpenObjects final : public env::ObjectStore {
+ public:
+  void Add(const std::string& key, std::unique_ptr<env::RandomAccessFile> file) {
+    files_[key] = std::move(file);
+  }
+  bool Has(const format::StateChunkId& chunk) const {
+    return files_.count(StateObjectKey(chunk.checkpoint_id)) > 0;
+  }
+  size_t size() const { return files_.size(); }
+
+  Status ReadRange(const std::string& key, uint64_t offset, std::span<char> out) override {
+    const auto found = files_.find(key);
+    if (found == files_.end()) return Status::NotFound(key + " is missing or has another length");
+    return found->second->ReadExactly(offset, out);
+  }
+  Result<env::ObjectInfo> Head(const std::string& key) override {
+    const auto found = files_.find(key);
+    if (found == files_.end()) return Status::NotFound(key + " is missing or has another length");
+    return env::ObjectInfo{key, found->second->size(), 0};
+  }
+
+  Status CreateIfAbsent(const std::string&, std::string_view) override { return Refused(); }
+  Result<std::string> CompareAndSwap(const std::string&, const std::optional<std::string>&,
+                                     std::string_view) override {
+    return Refused();
+  }
+  Status PutHint(const std::string&, std::string_view) override { return Refused(); }
+  Result<std::unique_ptr<env::ObjectWriter>> NewWriter(const std::string&) override {
+    return Refused();
+  }
+  Result<env::VersionedBytes> Get(const std::string&, uint64_t) override { return Refused(); }
+  Result<std::vector<env::ObjectInfo>> List(const std::string&) override { return Refused(); }
+  Status Delete(const std::string&) override { return Refused(); }
+
+ private:
+  static Status Refused() {
+    return Status::Internal("the objects of an inspected cut are read by range only");
+  }
+
+  std::map<std::string, std::unique_ptr<env::RandomAccessFile>> files_;
+};
+
+namespace {
+
+/// Cuts may be retired between the read of the head and that of the manifest: read both again.
+constexpr int kOpenAttempts = 8;
+
+/// The records of a place are read as the store reads them; nothing is swept or synced.
+Result<std::unique_ptr<env::LocalObjectStore>> OpenRecords(env::FileSystem* files,
+                                                           const std::string& directory) {
+  return env::LocalObjectStore::Open(files, directory, {.fsync = false, .sweep = false});
+}
+
+Result<format::CutReference> ChooseCut(const Place& place, const std::string& directory,
+                                       std::optional<base::CheckpointId> id) {
+  const auto cuts = place.Cuts();
+  if (cuts.empty()) {
+    return Status::NotFound(fmt::format("'{}' holds no committed checkpoint yet", directory));
+  }
+  if (!id) return cuts.front();
+  std::vector<uint64_t> ids;
+  for (const auto& cut : cuts) {
+    if (cut.id == *id) return cut;
+    ids.push_back(cut.id.value);
+  }
+  return Status::NotFound(fmt::format("'{}' holds no checkpoint {}; it holds {}", directory,
+                                      id->value, fmt::join(ids, ", ")));
+}
+
+}  // namespace
+
+Result<Place> OpenPlace(env::FileSystem* files, const std::string& directory) {
+  Result<env::FileInfo> info = files->Stat(directory);
+  if (!info.ok()) {
+    if (info.status().code() != StatusCode::kNotFound) return std::move(info).status();
+    return Status::NotFound(fmt::format("there is no directory '{}'", directory));
+  }
+  if (!info->is_directory) {
+    return Status::InvalidArgument(fmt::format("'{}' is not a directory", directory));
+  }
+  CAIRN_ASSIGN_OR_RETURN(const auto records, OpenRecords(files, directory));
+  Result<Place> place = ReadPlace(records.get());
+  if (!place.ok()) return std::move(place).status().WithContext(directory);
+  if (!place->format) {
+    return Status::NotFound(fmt::format("'{}' is no place of checkpoints", directory));
+  }
+  if (!place->identity || !place->head) {
+    return Status::NotFound(fmt::format("'{}' holds no committed checkpoint yet", directory));
+  }
+  return place;
+}
+
+CutReader::~CutReader() = default;
+
+std::string CutReader::ObjectKey(const format::StateChunkId& chunk) {
+  return StateObjectKey(chunk.checkpoint_id);
+}
+
+Result<std::unique_ptr<CutReader>> CutReader::Open(env::FileSystem* files,
+                                                   const std::string& directory,
+                                                   std::optional<base::CheckpointId> id,
+                                                   bool tolerate_missing) {
+  for (int attempt = 1;; ++attempt) {
+    std::unique_ptr<CutReader> reader(new CutReader);
+    reader->directory_ = directory;
+    CAIRN_ASSIGN_OR_RETURN(reader->place_, OpenPlace(files, directory));
+    CAIRN_ASSIGN_OR_RETURN(const format::CutReference cut,
+                           ChooseCut(reader->place_, directory, id));
+    Status opened = reader->OpenCut(files, cut, tolerate_missing);
+    if (opened.ok() && reader->problems_.empty()) return reader;
+
+    // A running job may have retired the cut since the head was read. Only if the head still names
+    // the cut is what is missing really gone.
+    CAIRN_ASSIGN_OR_RETURN(const Place now, OpenPlace(files, directory));
+    if (now.head == reader->place_.head || attempt == kOpenAttempts) {
+      if (opened.ok()) return reader;
+      return opened.WithContext(directory);
+    }
+  }
+}
+
+Status CutReader::OpenCut(env::FileSystem* files, const format::CutReference& cut,
+                          bool tolerate_missing) {
+  CAIRN_ASSIGN_OR_RETURN(const auto records, OpenRecords(files, directory_));
+  CAIRN_ASSIGN_OR_RETURN(manifest_, ReadManifest(records.get(), place_, cut));
+  objects_ = std::make_unique<OpenObjects>();
+  frames_ = std::make_unique<FrameReader>(objects_.get(), manifest_);
+
+  std::vector<std::pair<format::StateChunkId, uint64_t>> chunks;
+  if (manifest_->node_data.object_length > 0) {
+    chunks.emplace_back(manifest_->node_data.chunk, manifest_->node_data.object_length);
+  }
+  for (const auto& chunk : manifest_->referenced_chunks) {
+    chunks.emplace_back(chunk.chunk, chunk.object_length);
+  }
+  for (const auto& [chunk, length] : chunks) {
+    Status opened = OpenObject(files, chunk, length);
+    if (opened.ok()) continue;
+    if (!tolerate_missing) return opened;
+    problems_.push_back(std::string(opened.message()));
+  }
+  return {};
+}
+
+Status CutReader::OpenObject(env::FileSystem* files, const format::StateChunkId& chunk,
+                             uint64_t length) {
+  const std::string key = StateObjectKey(chunk.checkpoint_id);
+  Result<std::unique_ptr<env::RandomAccessFile>> file =
+      files->OpenForRead(env::JoinPath(directory_, key));
+  if (!file.ok()) {
+    if (file.status().code() != StatusCode::kNotFound) return std::move(file).status();
+    return Status::Corruption(fmt::format("object {} is missing", key));
+  }
+  if ((*file)->size() != length) {
+    return Status::Corruption(
+        fmt::format("object {} has {} bytes instead of {}", key, (*file)->size(), length));
+  }
+  objects_->Add(key, *std::move(file));
+  return {};
+}
+
+Result<LoadedFrame> CutReader::ReadFrame(const format::StateFrame& frame,
+                                         bool verify_sha256) const {
+  LoadedFrame loaded;
+  CAIRN_ASSIGN_OR_RETURN(loaded.rows, frames_->Read(frame, verify_sha256, &loaded.bytes));
+  return loaded;
+}
+
+Result<std::vector<PreparedSink>> CutReader::ReadPreparedSinks() const {
+  CAIRN_ASSIGN_OR_RETURN(const auto cut, LoadedCut::Open(objects_.get(), manifest_));
+  return cut->sinks();
+}
+
+void CutReader::VerifySections(CutVerdict* verdict) const {
+  const format::NodeDataObject& object = manifest_->node_data;
+  if (object.object_length == 0 || !objects_->Has(object.chunk)) return;
+  const auto check = [&](const format::ObjectSection& section, std::string_view name) {
+    std::string bytes(section.range.length, '\0');
+    const Status read = ReadObjectRange(objects_.get(), object.chunk, section.range, bytes.data());
+    if (!read.ok()) {
+      verdict->problems.push_back(std::string(read.message()));
+    } else if (base::Sha256::Of(bytes) != section.sha256) {
+      verdict->problems.push_back(fmt::format("object {}: its {} is damaged",
+                                              StateObjectKey(object.chunk.checkpoint_id), name));
+    } else {
+      verdict->bytes += section.range.length;
+    }
+  };
+  check(*object.prefix, "schema");
+  check(*object.suffix, "footer");
+}
+
+void CutReader::VerifySinkFrame(CutVerdict* verdict) const {
+  if (!manifest_->prepared_sink_frame || !objects_->Has(manifest_->node_data.chunk)) return;
+  FrameBuffer buffer;
+  Status checked = frames_->ReadSinks(true, &buffer).status();
+  if (checked.ok()) checked = ReadPreparedSinks().status();
+  if (!checked.ok()) {
+    verdict->problems.push_back(std::string(checked.message()));
+    return;
+  }
+  ++verdict->frames;
+  verdict->bytes += manifest_->prepared_sink_frame->range.length;
+}
+
+CutVerdict CutReader::Verify(const VerifyProgress& progress) const {
+  CutVerdict verdict;
+  verdict.problems = problems_;
+  verdict.objects = objects_->size();
+  VerifySections(&verdict);
+  uint64_t total = 0;
+  for (const auto& frame : manifest_->state_frames) total += frame.range.length;
+  uint64_t done = 0;
+  LoadedFrame loaded;
+  for (const auto& frame : manifest_->state_frames) {
+    done += frame.range.length;
+    if (progress) progress(done, total);
+    if (!objects_->Has(frame.chunk)) continue;  // named once already, as a missing object
+    Result<format::FrameRows> rows = frames_->Read(frame, true, &loaded.bytes);
+    if (!rows.ok()) {
+      verdict.problems.push_back(std::string(rows.status().message()));
+      continue;
+    }
+    ++verdict.frames;
+    verdict.entries += rows->entries;
+    verdict.bytes += frame.range.length;
+  }
+  VerifySinkFrame(&verdict);
+  return verdict;
+}
+
+}  // namespace cairn::checkpoint
