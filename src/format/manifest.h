@@ -308,6 +308,7 @@ struct CheckpointManifest {
   X(kSlotOrder, "slot_order")                            \
   X(kSlotName, "slot_name")                              \
   X(kSlotKind, "slot_kind")                              \
+  X(kSlotCodec, "slot_codec")                            \
   X(kSlotColumns, "slot_columns")                        \
   X(kOperatorTotals, "operator_totals")                  \
   X(kNodeDataChunk, "node_data_chunk")                   \
@@ -341,6 +342,7 @@ struct CheckpointManifest {
   X(kSinkIntentAbsent, "sink_intent_absent")             \
   X(kSinkIntentFrame, "sink_intent_frame")               \
   X(kViewLogOrder, "view_log_order")                     \
+  X(kViewLogGeneration, "view_log_generation")           \
   X(kViewLogPartition, "view_log_partition")             \
   X(kViewLogSegmentOrder, "view_log_segment_order")      \
   X(kViewLogSegmentRange, "view_log_segment_range")      \
