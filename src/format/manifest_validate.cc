@@ -166,8 +166,11 @@ class Validator {
                               }),
             Rule::kOperatorOrder, "an operator is there twice or out of order");
     for (const OperatorRecord& op : m_.operators) {
-      Require(!op.uid.empty() && base::OperatorIdOf(op.uid) == op.operator_id, Rule::kOperatorUid,
-              "id {} is not that of uid '{}'", base::ToHex16(op.operator_id), op.uid);
+      // An operator that an import knows by its id alone has the id's hex digits for a uid.
+      Require(!op.uid.empty() && (base::OperatorIdOf(op.uid) == op.operator_id ||
+                                  op.uid == base::ToHex16(op.operator_id)),
+              Rule::kOperatorUid, "id {} is not that of uid '{}'", base::ToHex16(op.operator_id),
+              op.uid);
       Require(StrictlyAscending(op.slots, [](const SlotRecord& a,
                                              const SlotRecord& b) { return a.name < b.name; }),
               Rule::kSlotOrder, "operator '{}': a slot is there twice or out of order", op.uid);
