@@ -13,11 +13,9 @@
 //  3. Values are typed in memory; codecs run only where rows leave or enter.
 #pragma once
 
-#include <concepts>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,6 +25,10 @@
 
 #include "cairn/bytes.h"
 #include "cairn/codec.h"
+#include "cairn/detail/domain_core.h"
+#include "cairn/detail/segment.h"
+#include "cairn/detail/slot_hash.h"
+#include "cairn/detail/table_types.h"
 #include "cairn/hash.h"
 #include "cairn/saved_rows.h"
 #include "cairn/state_domain.h"
@@ -45,19 +47,6 @@ struct TableOptions {
   uint32_t log_chunk_rows = 512;           ///< pre-images a chunk
   uint32_t log_percent_max = 25;  ///< pre-images kept, of the state, before segments are copied
 };
-
-namespace detail {
-
-template <class K>
-struct KeyArgOf {
-  using type = K;
-};
-template <>
-struct KeyArgOf<Bytes> {
-  using type = std::string_view;
-};
-
-}  // namespace detail
 
 /// Shape:    K: int64_t, uint64_t, Bytes or another trivially copyable type with ==. V: default
 ///           constructible and copyable; up to 256 trivially copyable bytes lie in the slot, others
@@ -139,35 +128,165 @@ class Table final : public StateTable {
   uint64_t size() const;
 
  private:
-  struct Row {
-    V value{};
-    uint64_t stamp = 0;
-    bool live = false;
-  };
-  // Ordered by (slot hash, key bytes) within a group.
-  using Order = std::pair<uint64_t, std::string>;
-  struct Group {
-    std::map<Order, Row> rows;
-  };
-  struct Cut {
-    std::vector<Group> groups;
-    uint64_t live = 0;
-  };
-  std::string Encoded(KeyArg key) const;
-  Status Find(const std::string& bytes, uint64_t fnv, Group** group, Order* order);
-  K Decoded(const std::string& bytes) const { return *key_codec_.Decode(bytes); }
-  const Cut* At(const View& view) const;
+  static_assert(std::is_trivially_copyable_v<K>, "a key is a trivially copyable type or Bytes");
+  static constexpr bool kBytesKey = std::is_same_v<K, Bytes>;
+  static constexpr bool kInlineValue = detail::kInlineValue<V>;
+  static constexpr uint32_t kNotFound = UINT32_MAX;
+  static constexpr uint32_t kDepthMax = 28;  ///< of a directory: keyed hashes never come near it
 
-  StateDomain* const domain_;
+  using Box = detail::Box<V>;
+  using Cell = std::conditional_t<kInlineValue, V, Box*>;
+  using Slot = detail::Slot<K, Cell>;
+  static constexpr detail::BlockClass kBoxClass =
+      detail::BlockPool::ClassOf(sizeof(detail::Box<std::conditional_t<kInlineValue, char, V>>));
+  using Record = detail::LogRecord<Cell>;
+  using Entry = detail::DirectoryEntry;
+  using Head = detail::SegmentHead;
+
+  /// Where an absent key goes: the slot of its own tombstone, or a free one.
+  struct Place {
+    uint32_t index = 0;
+    bool tombstone = false;
+    bool empty = false;
+  };
+  /// A row copied out of a segment; its box, if it has one, lives as long as the view.
+  struct RowCopy {
+    uint64_t hash;
+    K key;
+    Cell cell;
+    uint32_t stamp;
+    bool live;
+  };
+
+  // Keys and probes (detail/table_write.h).
+  static K ToKey(KeyArg key);
+  uint64_t FnvOf(KeyArg key) const;
+  uint64_t HashOf(KeyArg key) const;
+  uint64_t HashOfStored(const K& key) const;
+  template <class Use>
+  auto WithEncodedKey(const K& key, Use&& use) const;
+  uint32_t RelativeGroup(uint64_t fnv) const;
+  const Entry* EntryOf(uint32_t group, uint64_t hash) const;
+  static uint32_t FindLive(const Entry& entry, uint64_t hash, const K& key);
+  static Place FindPlace(const Entry& entry, uint64_t hash, const K& key);
+  static Slot* SlotsOf(const Entry& entry) { return static_cast<Slot*>(entry.slots); }
+  static const V& ValueOf(const Cell& cell);
+  /// Equal, or to be compared outside a pin: long strings with one length and prefix.
+  static bool MayEqual(const K& a, const K& b) {
+    if constexpr (kBytesKey) {
+      return a.hi() == b.hi() && (a.lo() == b.lo() || !a.is_inline());
+    } else {
+      return a == b;
+    }
+  }
+  Status WrongGroup(uint64_t fnv) const;
+
+  // Changes, the writer's.
+  template <class Fn>
+  Status ChangeSlot(const Entry* entry, uint32_t group, uint64_t hash, Slot* slot, Fn& fn);
+  template <class Fn>
+  Status ChangeBox(const Entry* entry, uint32_t group, uint64_t hash, Slot* slot, Fn& fn);
+  template <class Fn>
+  Status InsertRow(uint32_t group, uint64_t hash, const K& key, Fn& fn);
+  Status MakeRoom(uint32_t group, uint64_t hash, const K& key, Place* place);
+  bool CommitInsert(uint32_t group, uint64_t hash, const K& key, Place place, const Cell& cell);
+  void FillSlot(const Entry& entry, uint64_t hash, const K& key, Place place, const Cell& cell,
+                bool record);
+  bool EraseRow(uint32_t group, uint64_t hash, const K& key, bool tombstone);
+  void EraseSlot(const Entry& entry, uint64_t hash, uint32_t index, bool tombstone, bool record);
+  Slot* Touch(const Entry* entry, uint32_t group, uint64_t hash, Slot* slot);
+  void Stamp(Head* head, Slot* slot);
+  bool ReserveRecord() { return log_left_ > 0 || StartLogChunk(); }
+  bool StartLogChunk();
+  void AppendRecord(Slot* slot, bool existed);
+
+  // Structure, the writer's (detail/table_structure.h).
+  const Entry* MakePrivate(uint32_t group, uint64_t hash, bool force);
+  detail::Directory* PrivateDirectory(uint32_t group, bool force);
+  bool PrivateRoot(bool force);
+  detail::Directory* NewDirectory(uint32_t depth, bool force);
+  detail::Directory* DoubleDirectory(uint32_t group);
+  void PutDirectory(uint32_t group, detail::Directory* directory);
+  Head* NewSegment(uint32_t buckets, bool force);
+  bool Grow(uint32_t group, uint64_t hash);
+  void PutSegment(detail::Directory* directory, uint64_t index, Head* head, uint32_t local_depth);
+  static bool IsKept(uint8_t tag, uint32_t stamp, uint32_t floor) {
+    return detail::IsLive(tag) || (detail::IsTombstone(tag) && stamp > floor);
+  }
+  void CopyInto(Head* head, uint32_t local_depth, const Slot& slot, uint64_t hash, uint8_t tag);
+  bool Presize(uint32_t group, uint64_t rows);
+  uint32_t BucketsFor(uint64_t rows) const;
+  void RetireSegment(Head* head);
+  void RetireBlock(void* block, detail::BlockClass block_class, uint32_t birth);
+  void* AllocateCounted(size_t bytes, bool force);
+  bool OwnKey(K* key, bool force);
+  void DropKey(const K& key);
+  Box* NewBox(const V* from);
+  void FreeBox(Box* box);
+  void RetireBox(Box* box, uint32_t birth);
+  Status MeasureBox(Box* box, bool force);
+  void CountBytes(int64_t change) {
+    bytes_.store(bytes_.load(std::memory_order_relaxed) + static_cast<uint64_t>(change),
+                 std::memory_order_relaxed);
+  }
+
+  // Reads through a view (detail/table_read.h) and rows (detail/table_rows.h).
+  const detail::TableCut* CutOf(const View& view) const;
+  bool Resolve(const Slot& slot, bool live, uint32_t epoch, RowCopy* row) const;
+  void CopyRows(const Entry& entry, uint32_t epoch, uint32_t since, bool erased,
+                std::vector<RowCopy>* rows) const;
+  void SortRows(std::vector<RowCopy>* rows) const;
+  template <class Visit>
+  bool VisitGroup(const detail::RootEntry& group, uint32_t epoch, uint32_t since, bool erased,
+                  std::vector<RowCopy>* rows, Visit&& visit) const;
+  Status EncodeRows(const View& view, uint32_t since, bool delta, KeyGroupRange range,
+                    SavedRowSink* sink) const;
+  Status EncodeSegment(const std::vector<RowCopy>& rows, bool delta, SavedRowSink* sink,
+                       SavedRows* out) const;
+  Status LoadGroup(uint32_t group, const SavedRowSpan& rows, size_t first, size_t last,
+                   size_t key_prefix_bytes);
+  Status LoadRow(uint32_t group, std::string_view key_bytes, const SavedRowSpan& rows, size_t row);
+  Status RowError(const Status& cause, std::string_view what, std::string_view key_bytes) const;
+
+  // What every change reads, together.
+  detail::DomainCore* core_;
+  detail::RootEntry* entries_ = nullptr;  ///< of the newest root
+  uint32_t first_group_;
+  uint32_t group_count_;
+  uint32_t key_groups_;
+  bool key_groups_pow2_;
+  detail::SlotHasher hasher_;
+
+  detail::TableCut cut_;            ///< what a capture takes
+  uint64_t structure_version_ = 0;  ///< grows whenever a slot may have moved
+
+  Record* log_next_ = nullptr;
+  uint32_t log_left_ = 0;
+  uint32_t log_number_ = 0;
+  detail::LogChunk* log_chunk_ = nullptr;
+  detail::LogAccount* log_account_;
+  uint32_t log_chunk_rows_;
+  uint32_t log_percent_max_;
+
+  uint32_t max_buckets_;
+  std::vector<uint32_t> bucket_classes_;  ///< segment sizes, ascending
+  std::vector<uint64_t> scratch_hashes_;  ///< of the segment being rebuilt
+  uint16_t box_kind_ = 0;
+  uint32_t index_;
+  std::atomic<uint64_t> bytes_{0};
+
   const SlotDescriptor descriptor_;
-  TableOptions options_;
   KeyCodec key_codec_;
   ValueCodec value_codec_;
-  Cut now_;
-  size_t index_;
 };
 
 }  // namespace v0
 }  // namespace cairn
 
-#include "cairn/detail/table_impl.h"
+#define CAIRN_TABLE_TEMPLATE template <class K, class V, class KeyCodec, class ValueCodec>
+#define CAIRN_TABLE Table<K, V, KeyCodec, ValueCodec>
+
+#include "cairn/detail/table_read.h"
+#include "cairn/detail/table_rows.h"
+#include "cairn/detail/table_structure.h"
+#include "cairn/detail/table_write.h"
