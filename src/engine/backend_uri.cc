@@ -12,9 +12,9 @@ constexpr std::array<std::string_view, 2> kBuilt = {"memory", "file"};
 
 /// Schemes with a meaning, which a later version builds; aliases with them.
 constexpr std::array<std::string_view, 16> kPlanned = {
-    "memory+sharded",        "changelog",    "changelog+file", "rocksdb",     "changelog+rocksdb",
-    "s3+rocksdb",            "changelog+s3", "s3sst",          "remote-read", "changelog+s3+rocksdb",
-    "disagg-local",          "forst",        "changelog+forst", "s3+forst",   "changelog+s3+forst",
+    "memory+sharded", "changelog",    "changelog+file",  "rocksdb",     "changelog+rocksdb",
+    "s3+rocksdb",     "changelog+s3", "s3sst",           "remote-read", "changelog+s3+rocksdb",
+    "disagg-local",   "forst",        "changelog+forst", "s3+forst",    "changelog+s3+forst",
     "s3sst+forst"};
 
 template <size_t n>

@@ -16,26 +16,39 @@
 
 namespace cairn::engine {
 
-/// A job graph whose sinks are not made yet, and what identifies the pipeline.
+/// A job graph and what identifies its pipeline.
 struct BuiltJob {
+  /// Where a sink stands in the graph, and what made it.
+  struct SinkPlace {
+    size_t stage = 0;
+    size_t node = 0;
+    const stream::TableDefinition* table = nullptr;  ///< of the plan
+    bool updating = false;
+  };
+
   stream::JobGraph graph;
   checkpoint::Pipeline pipeline;
+  std::vector<SinkPlace> sinks;
 };
 
 struct GraphOptions {
   std::string job;
   uint32_t parallelism = 1;
   uint32_t key_groups = 128;
-  /// Names this job's files in a sink's directory: unique for each checkpoint place.
-  std::string writer_id;
   env::FileSystem* files = nullptr;
 };
 
+/// Make sources, operators and sinks. `plan` outlives the result.
+///
 /// Errors:   kInvalidArgument: what a connector or an operator refuses, two INSERTs into one table,
 ///           an updating query into a table without changelog. Names table or statement.
 Result<BuiltJob> BuildGraph(const stream::LogicalPlan& plan, const GraphOptions& options);
 
-/// One line a stage: "source bid → calc → exchange(auction)".
+/// Give the sinks the id by which they know their own files: of this checkpoint place, the same
+/// after a restart. Only the place knows it, and only the graph says whether a place is this job's.
+Status NameWriters(const std::string& deployment_id, env::FileSystem* files, BuiltJob* job);
+
+/// A tree a stage, one line a node.
 std::string DescribeGraph(const stream::JobGraph& graph);
 
 }  // namespace cairn::engine

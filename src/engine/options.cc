@@ -49,8 +49,9 @@ Status SetFlag(std::string_view name, std::string_view value, bool* out) {
 Status SetBytes(std::string_view name, std::string_view value, uint64_t least, uint64_t* out) {
   const Result<uint64_t> parsed = base::ParseBytes(value);
   if (!parsed.ok() || (*parsed != 0 && *parsed < least)) {
-    return Bad(name, value, "give 0 (unbounded) or a size of at least " +
-                                base::FormatBytes(least) + ", such as 512MiB");
+    return Bad(name, value,
+               "give 0 (unbounded) or a size of at least " + base::FormatBytes(least) +
+                   ", such as 512MiB");
   }
   *out = *parsed;
   return {};

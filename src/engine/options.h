@@ -44,7 +44,8 @@ std::vector<OptionInfo> KnownOptions();
 
 /// Set one option.
 ///
-/// Errors:   kInvalidArgument: an unknown name (lists the known ones) or a value out of bounds (says
+/// Errors:   kInvalidArgument: an unknown name (lists the known ones) or a value out of bounds
+/// (says
 ///           what may be given).
 Status SetOption(std::string_view name, std::string_view value, Options* options);
 

@@ -30,8 +30,8 @@ struct JobSpec {
   std::string sql;
   std::string backend;      ///< URI; empty = memory://
   std::string checkpoints;  ///< place, "none", or empty = the default place
-  /// A retained checkpoint's number, or another place (PLACE or PLACE@ID) to begin from; empty = the
-  /// newest checkpoint of the job's own place.
+  /// A retained checkpoint's number, or another place (PLACE or PLACE@ID) to begin from; empty =
+  /// the newest checkpoint of the job's own place.
   std::string from;
   bool fresh = false;  ///< refuse a place that holds a checkpoint
   uint32_t parallelism = 1;
@@ -42,7 +42,7 @@ struct JobSpec {
 
 struct JobResult {
   JobOutcome outcome;
-  std::string place;               ///< of the checkpoints; empty = none were taken
+  std::string place;                ///< of the checkpoints; empty = none were taken
   base::CheckpointId resumed_from;  ///< 0 = began from nothing
 };
 

@@ -92,9 +92,11 @@ Result<JobOutcome> Coordinator::Run(const checkpoint::Cut* cut) {
   committed_epochs_.assign(tasks_.size(), std::nullopt);
   receipts_.resize(tasks_.size());
   if (cut != nullptr) {
-    resumed_from_end_ = cut->ended();
-    outcome_.progress.checkpoint = cut->id();
-    last_commit_unix_ms_ = cut->timestamp_ms();
+    resumed_from_end_ = cut->ended() && !options_.foreign_cut;
+    if (!options_.foreign_cut) {
+      outcome_.progress.checkpoint = cut->id();
+      last_commit_unix_ms_ = cut->timestamp_ms();
+    }
   }
   if (Status status = AwaitReady(cut); status.ok()) {
     PostAll({Control::Kind::kStart});
@@ -137,7 +139,9 @@ Status Coordinator::AwaitReady(const checkpoint::Cut* cut) {
     rows += receipt.rows;
     bytes += receipt.bytes;
   }
-  for (size_t i = 0; i < tasks_.size(); ++i) committed_epochs_[i] = tasks_[i]->restored_epoch();
+  if (!options_.foreign_cut) {
+    for (size_t i = 0; i < tasks_.size(); ++i) committed_epochs_[i] = tasks_[i]->restored_epoch();
+  }
   Log(LogLevel::kInfo, "restored " + Named(cut->id()) + ": " + base::FormatCount(rows) +
                            " rows of state (" + base::FormatBytes(bytes) +
                            "), as many as its manifest promises");

@@ -50,6 +50,8 @@ struct CoordinatorOptions {
   /// An attempt that is not decided by then is given up.
   int64_t timeout_ms = 120'000;
   bool async_snapshots = true;
+  /// The cut to restore is not of the store, so the first checkpoint saves all state.
+  bool foreign_cut = false;
   env::Clock* clock = nullptr;  ///< null = SystemClock()
   StepFile* steps = nullptr;    ///< may be null
   size_t persist_threads = 2;

@@ -255,8 +255,8 @@ TEST(Job, ADecisionInDoubtFailsTheJobAtOnce) {
     store.Latch();
     return Status::Unavailable("no answer");
   };
-  const auto outcome = RunBeside(
-      &job, &store, [](Coordinator* coordinator) { coordinator->RequestCheckpoint(); });
+  const auto outcome =
+      RunBeside(&job, &store, [](Coordinator* coordinator) { coordinator->RequestCheckpoint(); });
   EXPECT_EQ(outcome.status().code(), StatusCode::kUnavailable);
   EXPECT_TRUE(job.sink->visible().empty());
 }
@@ -360,7 +360,7 @@ TEST(Job, RandomFailuresOfAttemptsNeitherLoseNorRepeatARow) {
       fixed != nullptr ? std::strtoull(fixed, nullptr, 10) : std::random_device()();
   SCOPED_TRACE("CAIRN_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
-  TestJob job({{0, 200000}, {200000, 100000}});
+  TestJob job({{0, 100000}, {100000, 50000}});
   job.sources[0]->HoldOpen();
   MemoryStore store;
   std::atomic<bool> calm{false};
@@ -372,7 +372,7 @@ TEST(Job, RandomFailuresOfAttemptsNeitherLoseNorRepeatARow) {
     return !calm && random() % 3 == 0 ? Status::Unavailable("no decision") : Status();
   };
   const auto outcome = RunBeside(&job, &store, [&](Coordinator* coordinator) {
-    for (size_t cuts = 1; cuts <= 300; ++cuts) {
+    for (size_t cuts = 1; cuts <= 100; ++cuts) {
       while (store.cuts().size() < cuts) {
         coordinator->RequestCheckpoint();
         std::this_thread::yield();
@@ -384,7 +384,7 @@ TEST(Job, RandomFailuresOfAttemptsNeitherLoseNorRepeatARow) {
   ASSERT_TRUE(outcome.ok()) << outcome.status().ToString();
   EXPECT_GT(outcome->progress.checkpoints_failed, 0u);
   ExpectConsistentCuts(store, *job.sink);
-  EXPECT_EQ(job.sink->visible(), UpTo(300000));
+  EXPECT_EQ(job.sink->visible(), UpTo(150000));
 }
 
 TEST(Job, TriggersWhileACheckpointIsInFlightAreSkippedAndCounted) {

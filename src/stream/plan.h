@@ -72,7 +72,7 @@ struct GroupAggregateNode {
 struct SortSpec {
   int column = 0;
   bool descending = false;
-  bool nulls_first = false;  ///< already resolved (SQL: nulls are first when descending)
+  bool nulls_first = false;  ///< already resolved: NULLs are last unless the query says otherwise
 };
 
 /// ROW_NUMBER() OVER (PARTITION BY … ORDER BY …) <= limit. Equal sort keys rank by arrival.

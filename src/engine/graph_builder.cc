@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/graph_builder.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/ids.h"
+#include "connectors/factory.h"
+#include "engine/select_columns.h"
+#include "operators/operator_factory.h"
+
+namespace cairn::engine {
+namespace {
+
+using stream::JobGraph;
+using stream::NodeSpec;
+using stream::Pipeline;
+using stream::PlanNode;
+using stream::StageSpec;
+
+std::string At(const stream::TextPosition& position) {
+  if (position.line == 0) return "";
+  return "line " + std::to_string(position.line) + ", column " + std::to_string(position.column) +
+         ": ";
+}
+
+/// Key columns of a keyed node; null = not keyed.
+const std::vector<int>* KeyColumnsOf(const PlanNode& node) {
+  if (const auto* aggregate = std::get_if<stream::GroupAggregateNode>(&node)) {
+    return &aggregate->keys;
+  }
+  if (const auto* topn = std::get_if<stream::TopNNode>(&node)) return &topn->partition;
+  return nullptr;
+}
+
+class GraphBuilder {
+ public:
+  GraphBuilder(const stream::LogicalPlan& plan, const GraphOptions& options)
+      : plan_(plan), options_(options) {
+    built_.graph.job = options.job;
+    built_.graph.parallelism = options.parallelism;
+    built_.graph.key_groups = options.key_groups;
+    built_.pipeline.job = options.job;
+  }
+
+  Result<BuiltJob> Build() {
+    if (plan_.pipelines.empty()) {
+      return Status::InvalidArgument("the text has no INSERT INTO and no SELECT: nothing to run");
+    }
+    CAIRN_RETURN_IF_ERROR(AddSources());
+    for (const Pipeline& pipeline : plan_.pipelines) {
+      if (Status status = AddPipeline(pipeline); !status.ok()) {
+        return status.WithContext(At(pipeline.position) + "INSERT INTO " + pipeline.sink.name);
+      }
+    }
+    CAIRN_RETURN_IF_ERROR(stream::CheckGraph(built_.graph));
+    return std::move(built_);
+  }
+
+ private:
+  struct SharedSource {
+    size_t stage = 0;
+    std::vector<int> columns;  ///< of the table, ascending: all that any pipeline scans
+  };
+
+  /// One source a table, over the columns that all pipelines need together.
+  Status AddSources() {
+    for (const Pipeline& pipeline : plan_.pipelines) {
+      std::vector<int>& columns = sources_[pipeline.scan.table.name].columns;
+      std::vector<int> merged;
+      std::set_union(columns.begin(), columns.end(), pipeline.scan.columns.begin(),
+                     pipeline.scan.columns.end(), std::back_inserter(merged));
+      columns = std::move(merged);
+    }
+    for (const Pipeline& pipeline : plan_.pipelines) {
+      const stream::TableDefinition& table = pipeline.scan.table;
+      SharedSource& shared = sources_[table.name];
+      if (!added_sources_.insert(table.name).second) continue;
+      Result<std::unique_ptr<stream::Source>> source =
+          connectors::MakeSource(table, shared.columns, options_.files);
+      if (!source.ok()) {
+        return source.status().WithContext(At(table.position) + "table " + table.name);
+      }
+      StageSpec stage;
+      stage.name = "source " + table.name;
+      stage.source = *std::move(source);
+      stage.source_name = table.name;
+      built_.pipeline.components.push_back({"source", table.name, stage.source->Identity(), false});
+      shared.stage = built_.graph.stages.size();
+      built_.graph.stages.push_back(std::move(stage));
+    }
+    return {};
+  }
+
+  Status AddPipeline(const Pipeline& pipeline) {
+    const std::string& sink_name = pipeline.sink.name;
+    if (!sinks_.insert(sink_name).second) {
+      return Status::InvalidArgument(
+          "the table is already the target of another INSERT; write one "
+          "statement for it or give it a second table");
+    }
+    const SharedSource& shared = sources_.at(pipeline.scan.table.name);
+    size_t stage = shared.stage;
+    int parent = -1;
+    if (shared.columns != pipeline.scan.columns) {
+      std::vector<int> indices;
+      for (int column : pipeline.scan.columns) {
+        const auto found = std::lower_bound(shared.columns.begin(), shared.columns.end(), column);
+        indices.push_back(static_cast<int>(found - shared.columns.begin()));
+      }
+      parent = AddNode(stage, {parent, sink_name + "/columns",
+                               MakeSelectColumns(std::move(indices), pipeline.scan.output), nullptr,
+                               std::nullopt});
+    }
+    std::shared_ptr<arrow::Schema> schema = pipeline.scan.output;
+    bool updating = false;
+    for (size_t ordinal = 0; ordinal < pipeline.nodes.size(); ++ordinal) {
+      const PlanNode& node = pipeline.nodes[ordinal];
+      const std::string uid =
+          sink_name + "/" + std::string(stream::PlanNodeName(node)) + "/" + std::to_string(ordinal);
+      Result<std::unique_ptr<stream::OperatorFactory>> factory =
+          operators::MakeOperator(node, schema, updating);
+      if (!factory.ok()) return factory.status().WithContext(uid);
+      if (const std::vector<int>* keys = KeyColumnsOf(node)) {
+        const size_t target = built_.graph.stages.size();
+        AddNode(stage, {parent, "", nullptr, nullptr, stream::ExchangeSpec{target, schema, *keys}});
+        StageSpec next;
+        next.name = uid;
+        built_.graph.stages.push_back(std::move(next));
+        stage = target;
+        parent = -1;
+      }
+      schema = (*factory)->output_schema();
+      updating = (*factory)->updating();
+      built_.pipeline.components.push_back({"operator", uid, (*factory)->Identity(), false});
+      parent = AddNode(stage, {parent, uid, *std::move(factory), nullptr, std::nullopt});
+    }
+    return AddSink(pipeline, stage, parent, updating);
+  }
+
+  Status AddSink(const Pipeline& pipeline, size_t stage, int parent, bool updating) {
+    const std::string& name = pipeline.sink.name;
+    CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<stream::Sink> sink,
+                           connectors::MakeSink(pipeline.sink, updating, "", options_.files));
+    built_.pipeline.components.push_back({"sink", name, sink->Identity(), sink->exactly_once()});
+    const int node = AddNode(stage, {parent, name, nullptr, std::move(sink), std::nullopt});
+    built_.sinks.push_back({stage, static_cast<size_t>(node), &pipeline.sink, updating});
+    return {};
+  }
+
+  int AddNode(size_t stage, NodeSpec node) {
+    std::vector<NodeSpec>& nodes = built_.graph.stages[stage].nodes;
+    nodes.push_back(std::move(node));
+    return static_cast<int>(nodes.size()) - 1;
+  }
+
+  const stream::LogicalPlan& plan_;
+  const GraphOptions& options_;
+  BuiltJob built_;
+  std::map<std::string, SharedSource> sources_;  ///< by table
+  std::set<std::string> added_sources_;
+  std::set<std::string> sinks_;
+};
+
+std::string DescribeNode(const JobGraph& graph, const NodeSpec& node) {
+  if (node.op != nullptr) return node.uid;
+  if (node.sink != nullptr) return "sink " + node.uid;
+  return "exchange to " + graph.stages[node.exchange->target_stage].name;
+}
+
+}  // namespace
+
+Result<BuiltJob> BuildGraph(const stream::LogicalPlan& plan, const GraphOptions& options) {
+  return GraphBuilder(plan, options).Build();
+}
+
+Status NameWriters(const std::string& deployment_id, env::FileSystem* files, BuiltJob* job) {
+  for (const BuiltJob::SinkPlace& place : job->sinks) {
+    const std::string id =
+        base::ToHex16(base::OperatorIdOf(deployment_id + "/" + place.table->name));
+    CAIRN_ASSIGN_OR_RETURN(job->graph.stages[place.stage].nodes[place.node].sink,
+                           connectors::MakeSink(*place.table, place.updating, id, files));
+  }
+  return {};
+}
+
+std::string DescribeGraph(const stream::JobGraph& graph) {
+  std::string text;
+  for (const StageSpec& stage : graph.stages) {
+    text += stage.name + "\n";
+    std::vector<size_t> depths;
+    for (const NodeSpec& node : stage.nodes) {
+      const size_t depth = node.parent < 0 ? 1 : depths[static_cast<size_t>(node.parent)] + 1;
+      depths.push_back(depth);
+      text += std::string(2 * depth, ' ') + DescribeNode(graph, node) + "\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace cairn::engine

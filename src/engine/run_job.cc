@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/run_job.h"
+
+#include <arrow/compute/initialize.h>
+#include <arrow/status.h>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "base/units.h"
+#include "cairn/memory_budget.h"
+#include "checkpoint/inspect.h"
+#include "checkpoint/loaded_cut.h"
+#include "checkpoint/pipeline.h"
+#include "checkpoint/store.h"
+#include "engine/backend_uri.h"
+#include "engine/graph_builder.h"
+#include "env/clock.h"
+#include "env/local_object_store.h"
+#include "sql/compile.h"
+#include "stream/job.h"
+
+namespace cairn::engine {
+namespace {
+
+constexpr uint32_t kMostSubtasks = 1024;
+
+/// Everything about a job that can be checked without its checkpoint place.
+struct PreparedJob {
+  stream::LogicalPlan plan;
+  Options options;
+  std::string place;  ///< empty = none
+  BuiltJob built;
+};
+
+/// What --from says.
+struct Origin {
+  std::optional<base::CheckpointId> id;
+  std::string place;  ///< empty = the job's own
+};
+
+std::optional<base::CheckpointId> ParseId(std::string_view text) {
+  uint64_t id = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return base::CheckpointId(id);
+}
+
+Result<Origin> ParseOrigin(std::string_view from) {
+  Origin origin;
+  if (from.empty()) return origin;
+  origin.id = ParseId(from);
+  if (origin.id.has_value()) return origin;
+  std::string_view place = from;
+  if (const size_t at = from.rfind('@'); at != std::string_view::npos) {
+    origin.id = ParseId(from.substr(at + 1));
+    if (origin.id.has_value()) place = from.substr(0, at);
+  }
+  CAIRN_ASSIGN_OR_RETURN(origin.place, ParsePlaceUri(place));
+  return origin;
+}
+
+Status ApplyOptions(const stream::LogicalPlan& plan, const JobSpec& spec, Options* options) {
+  for (const stream::OptionSetting& set : plan.options) {
+    if (Status status = SetOption(set.name, set.value, options); !status.ok()) {
+      return status.WithContext("line " + std::to_string(set.position.line) + ": SET");
+    }
+  }
+  for (const auto& [name, value] : spec.settings) {
+    CAIRN_RETURN_IF_ERROR(SetOption(name, value, options).WithContext("--set"));
+  }
+  return {};
+}
+
+Result<std::unique_ptr<PreparedJob>> PrepareJob(const JobSpec& spec, env::FileSystem* files) {
+  if (spec.parallelism < 1 || spec.parallelism > kMostSubtasks) {
+    return Status::InvalidArgument("parallelism is " + std::to_string(spec.parallelism) +
+                                   "; it may be 1 to " + std::to_string(kMostSubtasks));
+  }
+  if (const arrow::Status ready = arrow::compute::Initialize(); !ready.ok()) {
+    return Status::Internal("Arrow's compute kernels: " + ready.ToString());
+  }
+  auto job = std::make_unique<PreparedJob>();
+  CAIRN_ASSIGN_OR_RETURN(const Backend backend, ParseBackendUri(spec.backend));
+  CAIRN_ASSIGN_OR_RETURN(job->place, CheckpointPlaceOf(backend, spec.checkpoints, spec.name));
+  CAIRN_ASSIGN_OR_RETURN(job->plan, sql::Compile(spec.sql));
+  CAIRN_RETURN_IF_ERROR(ApplyOptions(job->plan, spec, &job->options));
+  GraphOptions graph;
+  graph.job = spec.name;
+  graph.parallelism = spec.parallelism;
+  graph.key_groups = job->options.state_key_groups;
+  graph.files = files;
+  CAIRN_ASSIGN_OR_RETURN(job->built, BuildGraph(job->plan, graph));
+  return job;
+}
+
+/// Read a cut of another place, which is neither locked nor changed.
+class ForeignCut {
+ public:
+  static Result<std::unique_ptr<ForeignCut>> Open(env::FileSystem* files, const Origin& origin,
+                                                  const checkpoint::Pipeline& pipeline,
+                                                  uint32_t key_groups) {
+    std::unique_ptr<ForeignCut> foreign(new ForeignCut());
+    CAIRN_ASSIGN_OR_RETURN(const checkpoint::Place place,
+                           checkpoint::OpenPlace(files, origin.place));
+    CAIRN_ASSIGN_OR_RETURN(const format::CutReference reference, Choose(place, origin));
+    CAIRN_ASSIGN_OR_RETURN(
+        foreign->objects_,
+        env::LocalObjectStore::Open(files, origin.place, {.fsync = false, .sweep = false}));
+    CAIRN_ASSIGN_OR_RETURN(const std::shared_ptr<const format::CheckpointManifest> manifest,
+                           checkpoint::ReadManifest(foreign->objects_.get(), place, reference));
+    CAIRN_ASSIGN_OR_RETURN(const format::PipelineIdentity identity,
+                           checkpoint::IdentityOf(pipeline, key_groups));
+    if (manifest->pipeline_identity != identity) {
+      return Status::InvalidArgument("checkpoint " + std::to_string(reference.id.value) +
+                                     " is of pipeline \"" + place.identity->pipeline_name +
+                                     "\", or of another version of this one; run that job on it");
+    }
+    CAIRN_ASSIGN_OR_RETURN(foreign->cut_,
+                           checkpoint::LoadedCut::Open(foreign->objects_.get(), manifest));
+    return foreign;
+  }
+
+  std::shared_ptr<const checkpoint::Cut> cut() const { return cut_; }
+
+ private:
+  ForeignCut() = default;
+
+  static Result<format::CutReference> Choose(const checkpoint::Place& place, const Origin& origin) {
+    const std::vector<format::CutReference> cuts = place.Cuts();  // newest first
+    std::string ids;
+    for (const format::CutReference& cut : cuts) {
+      if (!origin.id.has_value() || cut.id == *origin.id) return cut;
+      if (cut.exactly_once_output) {
+        return Status::InvalidArgument("checkpoint " + std::to_string(cut.id.value) + " of " +
+                                       origin.place +
+                                       " has published rows of an exactly-once sink; beginning at "
+                                       "an older one would publish them again");
+      }
+      ids += (ids.empty() ? "" : ", ") + std::to_string(cut.id.value);
+    }
+    return Status::NotFound(origin.place + " holds " +
+                            (ids.empty() ? "no checkpoint" : "only the checkpoints " + ids));
+  }
+
+  std::unique_ptr<env::LocalObjectStore> objects_;
+  std::shared_ptr<const checkpoint::Cut> cut_;
+};
+
+/// Runs one prepared job: holds what must outlive its threads.
+class Runner {
+ public:
+  Runner(const JobSpec& spec, const JobControl& control, env::FileSystem* files, PreparedJob* job)
+      : spec_(spec), control_(control), files_(files), job_(job) {}
+
+  Result<JobResult> Run() {
+    CAIRN_ASSIGN_OR_RETURN(steps_, stream::StepFile::FromEnvironment());
+    CAIRN_ASSIGN_OR_RETURN(const Origin origin, ParseOrigin(spec_.from));
+    JobResult result;
+    result.place = job_->place;
+    std::string deployment_id;
+    if (job_->place.empty()) {
+      if (!spec_.from.empty()) {
+        return Status::InvalidArgument("--from needs a checkpoint place, not --checkpoints none");
+      }
+      Say(LogLevel::kInfo, "no checkpoints: exactly-once sinks publish when the input has ended");
+      deployment_id = RandomId();
+    } else {
+      CAIRN_RETURN_IF_ERROR(OpenStore());
+      CAIRN_RETURN_IF_ERROR(ChooseCut(origin));
+      deployment_id = store_->deployment_id();
+      job_->built.graph.slot_hash_seed = store_->slot_hash_seed();
+      if (cut_ != nullptr) result.resumed_from = cut_->id();
+    }
+    CAIRN_RETURN_IF_ERROR(NameWriters(deployment_id, files_, &job_->built));
+    MemoryBudget::Default()->set_limit(job_->options.state_memory_budget);
+    Result<JobOutcome> outcome =
+        stream::RunGraph(job_->built.graph, GraphRunOptions(), store_.get(), cut_, control_);
+    steps_.Set(checkpoint::Step::kBetween);
+    if (!outcome.ok()) return outcome.status();
+    result.outcome = *std::move(outcome);
+    return result;
+  }
+
+ private:
+  static std::string RandomId() {
+    env::Random* random = env::SystemRandom();
+    return base::MakeUuidV7(static_cast<uint64_t>(env::SystemClock()->UnixMillis()), random->Next(),
+                            random->Next());
+  }
+
+  Status OpenStore() {
+    checkpoint::StoreOptions options;
+    options.pipeline = job_->built.pipeline;
+    options.key_groups = job_->options.state_key_groups;
+    options.retained = job_->options.checkpoint_retained;
+    options.rebase_chunks = job_->options.checkpoint_rebase_chunks;
+    options.fsync = job_->options.fs_fsync;
+    options.fresh = spec_.fresh;
+    options.observer = [this](checkpoint::Step step) { steps_.Set(step); };
+    CAIRN_ASSIGN_OR_RETURN(store_, checkpoint::OpenLocalStore(files_, job_->place, options));
+    for (const std::string& note : store_->notes()) Say(LogLevel::kWarning, note);
+    if (!options.fsync) {
+      Say(LogLevel::kWarning, "fs.fsync is false: a power cut may damage these checkpoints");
+    }
+    return {};
+  }
+
+  Status ChooseCut(const Origin& origin) {
+    if (!origin.place.empty()) {
+      if (store_->latest_commit().value != 0) {
+        return Status::InvalidArgument(
+            "--from " + spec_.from + ": the place " + job_->place + " already holds checkpoint " +
+            std::to_string(store_->latest_commit().value) +
+            "; run without --from to resume it, or choose an empty place");
+      }
+      CAIRN_ASSIGN_OR_RETURN(cut_, store_->Recover());  // nothing: the first checkpoint is whole
+      CAIRN_ASSIGN_OR_RETURN(foreign_, ForeignCut::Open(files_, origin, job_->built.pipeline,
+                                                        job_->options.state_key_groups));
+      cut_ = foreign_->cut();
+    } else if (origin.id.has_value()) {
+      CAIRN_ASSIGN_OR_RETURN(cut_, store_->RecoverAt(*origin.id));
+    } else {
+      CAIRN_ASSIGN_OR_RETURN(cut_, store_->Recover());
+    }
+    if (cut_ == nullptr) {
+      Say(LogLevel::kInfo, "no checkpoint at " + job_->place + ": beginning from the start");
+      return {};
+    }
+    DescribeCut(origin.place.empty() ? job_->place : origin.place);
+    return {};
+  }
+
+  void DescribeCut(const std::string& place) const {
+    const int64_t age_ms =
+        std::max<int64_t>(0, env::SystemClock()->UnixMillis() - cut_->timestamp_ms());
+    std::string line = "resuming from checkpoint " + std::to_string(cut_->id().value) + " of " +
+                       place + ", taken " + base::FormatDurationMs(age_ms) + " ago";
+    if (cut_->parallelism() != spec_.parallelism) {
+      line += ", rescaled from " + std::to_string(cut_->parallelism()) + " to " +
+              std::to_string(spec_.parallelism) + " subtasks";
+    }
+    Say(LogLevel::kInfo, line);
+    for (const checkpoint::SourceOffsets& source : cut_->sources()) {
+      const auto ended =
+          std::count_if(source.splits.begin(), source.splits.end(),
+                        [](const checkpoint::SplitOffset& split) { return split.ended; });
+      const auto begun = std::count_if(source.splits.begin(), source.splits.end(),
+                                       [](const checkpoint::SplitOffset& split) {
+                                         return !split.ended && !split.position.empty();
+                                       });
+      Say(LogLevel::kInfo, "source " + source.source + ": " + std::to_string(ended) + " of " +
+                               std::to_string(source.splits.size()) + " splits are done, " +
+                               std::to_string(begun) + " under way");
+    }
+  }
+
+  stream::JobOptions GraphRunOptions() {
+    const Options& options = job_->options;
+    stream::JobOptions run;
+    run.coordinator.interval_ms = options.checkpoint_interval_ms;
+    run.coordinator.timeout_ms = options.checkpoint_timeout_ms;
+    run.coordinator.async_snapshots = options.state_async_snapshots;
+    run.coordinator.foreign_cut = foreign_ != nullptr;
+    run.coordinator.steps = &steps_;
+    run.coordinator.persist_threads = std::max<size_t>(
+        1, std::min<size_t>(spec_.parallelism, std::thread::hardware_concurrency()));
+    return run;
+  }
+
+  void Say(LogLevel level, const std::string& text) const {
+    if (control_.log) control_.log(level, text);
+  }
+
+  const JobSpec& spec_;
+  const JobControl& control_;
+  env::FileSystem* const files_;
+  PreparedJob* const job_;
+  stream::StepFile steps_;
+  std::unique_ptr<checkpoint::CheckpointStore> store_;
+  std::unique_ptr<ForeignCut> foreign_;
+  std::shared_ptr<const checkpoint::Cut> cut_;
+};
+
+}  // namespace
+
+Result<JobResult> RunJob(const JobSpec& spec, const JobControl& control) {
+  env::FileSystem* files = spec.files != nullptr ? spec.files : env::PosixFileSystem();
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedJob> job, PrepareJob(spec, files));
+  return Runner(spec, control, files, job.get()).Run();
+}
+
+Result<std::string> ExplainJob(const JobSpec& spec) {
+  env::FileSystem* files = spec.files != nullptr ? spec.files : env::PosixFileSystem();
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedJob> job, PrepareJob(spec, files));
+  return DescribeGraph(job->built.graph);
+}
+
+}  // namespace cairn::engine
