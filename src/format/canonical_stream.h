@@ -68,6 +68,11 @@ struct CanonicalStream {
 ///           digits or is 0, other columns, nulls, damage or a missing end marker.
 Result<CanonicalStream> ReadCanonicalStream(std::string_view bytes);
 
+/// The value that a restore keeps when a stored key comes twice: of operator state whose values are
+/// both 8 bytes the larger little-endian signed integer (a source's offset), else the later one.
+std::string_view ResolveDuplicate(std::string_view stored_key, std::string_view earlier,
+                                  std::string_view later);
+
 /// Row kinds of the changelog variant.
 enum class ChangelogRowKind : uint8_t {
   kMaterialisedInline = 0,  ///< row 0: the value is a canonical stream, or empty

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "format/canonical_stream.h"
+
+#include <arrow/array/array_binary.h>
+#include <arrow/array/array_primitive.h>
+#include <arrow/buffer.h>
+#include <arrow/io/memory.h>
+#include <arrow/ipc/dictionary.h>
+#include <arrow/ipc/message.h>
+#include <arrow/ipc/reader.h>
+#include <arrow/ipc/writer.h>
+#include <arrow/record_batch.h>
+#include <arrow/type.h>
+#include <arrow/util/key_value_metadata.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/coding.h"
+#include "format/arrow_status.h"
+#include "format/frame_payload.h"
+
+namespace cairn::format {
+namespace {
+
+constexpr char kVersionKey[] = "clink.format_version";
+constexpr char kStateVersionsKey[] = "clink.state_versions";
+constexpr std::string_view kEndMarker("\xff\xff\xff\xff\0\0\0\0", 8);
+
+arrow::FieldVector SnapshotFields() {
+  return {arrow::field("op_id", arrow::uint64(), false),
+          arrow::field("key_bytes", arrow::binary(), false),
+          arrow::field("value_bytes", arrow::binary(), false)};
+}
+
+arrow::FieldVector ChangelogFields() {
+  arrow::FieldVector fields = SnapshotFields();
+  fields.insert(fields.begin(), arrow::field("row_kind", arrow::uint8(), false));
+  return fields;
+}
+
+Result<std::shared_ptr<arrow::Schema>> SnapshotSchema(const std::vector<StateVersion>& versions) {
+  CAIRN_ASSIGN_OR_RETURN(const std::string packed, PackStateVersions(versions));
+  auto metadata = std::make_shared<arrow::KeyValueMetadata>();
+  metadata->Append(kVersionKey, std::to_string(kCanonicalFormatVersion));
+  if (!packed.empty()) metadata->Append(kStateVersionsKey, packed);
+  return arrow::schema(SnapshotFields(), std::move(metadata));
+}
+
+/// Wrap a span's column; its offsets begin at 0 after Rebase.
+std::shared_ptr<arrow::Array> BinaryColumn(const int32_t* offsets, const char* data, size_t rows) {
+  const int32_t none = 0;
+  const int32_t end = rows == 0 ? none : offsets[rows];
+  return std::make_shared<arrow::BinaryArray>(
+      static_cast<int64_t>(rows),
+      WrapBytes({reinterpret_cast<const char*>(offsets), (rows + 1) * sizeof(int32_t)}),
+      WrapBytes({data, static_cast<size_t>(end)}));
+}
+
+}  // namespace
+
+struct CanonicalStreamWriter::State {
+  ByteSink* sink = nullptr;
+  Status sink_status;
+  std::unique_ptr<FunctionOutputStream> stream;
+  std::shared_ptr<arrow::Schema> schema;
+  std::shared_ptr<arrow::ipc::RecordBatchWriter> writer;
+  bool wrote_batch = false;
+
+  Status Explain(const arrow::Status& status) const {
+    return sink_status.ok() ? FromArrow(status) : sink_status;
+  }
+
+  Status WriteBatch(const std::vector<uint64_t>& ids, const base::SavedRowSpan& rows) {
+    static constexpr int32_t kNoOffsets[1] = {0};
+    const bool empty = rows.rows == 0;
+    auto id_column = std::make_shared<arrow::UInt64Array>(
+        static_cast<int64_t>(rows.rows),
+        WrapBytes({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(uint64_t)}));
+    const auto batch = arrow::RecordBatch::Make(
+        schema, static_cast<int64_t>(rows.rows),
+        {std::move(id_column),
+         BinaryColumn(empty ? kNoOffsets : rows.key_offsets, empty ? "" : rows.key_data, rows.rows),
+         BinaryColumn(empty ? kNoOffsets : rows.value_offsets, empty ? "" : rows.value_data,
+                      rows.rows)});
+    const arrow::Status status = writer->WriteRecordBatch(*batch);
+    if (!status.ok()) return Explain(status);
+    wrote_batch = true;
+    return Status();
+  }
+};
+
+CanonicalStreamWriter::CanonicalStreamWriter(std::unique_ptr<State> state)
+    : state_(std::move(state)) {}
+CanonicalStreamWriter::~CanonicalStreamWriter() = default;
+
+Result<std::unique_ptr<CanonicalStreamWriter>> CanonicalStreamWriter::Open(
+    ByteSink* sink, const std::vector<StateVersion>& state_versions) {
+  auto state = std::make_unique<State>();
+  State& s = *state;
+  CAIRN_ASSIGN_OR_RETURN(s.schema, SnapshotSchema(state_versions));
+  s.sink = sink;
+  s.stream = std::make_unique<FunctionOutputStream>([&s](std::string_view bytes) {
+    s.sink_status = s.sink->Append(bytes);
+    return s.sink_status.ok() ? arrow::Status::OK() : arrow::Status::IOError("sink");
+  });
+  auto writer = arrow::ipc::MakeStreamWriter(s.stream.get(), s.schema, ObjectWriteOptions());
+  if (!writer.ok()) return s.Explain(writer.status());
+  s.writer = *std::move(writer);
+  return std::unique_ptr<CanonicalStreamWriter>(new CanonicalStreamWriter(std::move(state)));
+}
+
+Status CanonicalStreamWriter::Append(base::OperatorId operator_id, const base::SavedRowSpan& rows) {
+  return state_->WriteBatch(std::vector<uint64_t>(rows.rows, operator_id.value), rows);
+}
+
+Status CanonicalStreamWriter::Append(const std::vector<uint64_t>& operator_ids,
+                                     const base::SavedRowSpan& rows) {
+  if (operator_ids.size() != rows.rows) {
+    return Status::InvalidArgument(
+        fmt::format("{} operator ids for {} rows", operator_ids.size(), rows.rows));
+  }
+  return state_->WriteBatch(operator_ids, rows);
+}
+
+Status CanonicalStreamWriter::Finish() {
+  if (!state_->wrote_batch) CAIRN_RETURN_IF_ERROR(state_->WriteBatch({}, {}));
+  const arrow::Status status = state_->writer->Close();
+  return status.ok() ? Status() : state_->Explain(status);
+}
+
+namespace {
+
+Status CheckVersion(const arrow::Schema& schema) {
+  const auto metadata = schema.metadata();
+  if (metadata == nullptr || !metadata->Contains(kVersionKey)) return Status();
+  const std::string version = *metadata->Get(kVersionKey);
+  const bool digits =
+      std::all_of(version.begin(), version.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (!digits || version.empty() || version.size() > 9 || std::stoul(version) == 0) {
+    return Status::Corruption(fmt::format("{} is '{}'", kVersionKey, version));
+  }
+  if (std::stoul(version) == kCanonicalFormatVersion) return Status();
+  return Status::UnsupportedFormat(fmt::format("snapshot has {} {}, this build reads {}",
+                                               kVersionKey, version, kCanonicalFormatVersion));
+}
+
+/// Compare names and types; a column may be declared nullable as long as it holds no null.
+Status CheckColumns(const arrow::Schema& schema, const arrow::FieldVector& expected) {
+  bool equal = schema.num_fields() == static_cast<int>(expected.size());
+  for (int i = 0; equal && i < schema.num_fields(); ++i) {
+    equal = schema.field(i)->name() == expected[i]->name() &&
+            schema.field(i)->type()->Equals(*expected[i]->type());
+  }
+  if (equal) return Status();
+  return Status::Corruption(fmt::format("stream has other columns: {}", schema.ToString()));
+}
+
+struct OpenedStream {
+  std::shared_ptr<arrow::Schema> schema;
+  std::vector<std::shared_ptr<arrow::RecordBatch>> batches;
+};
+
+/// Read a whole stream: schema, record batches, end marker and nothing after it.
+Result<OpenedStream> OpenStream(std::string_view bytes, const arrow::FieldVector& expected) {
+  arrow::io::BufferReader reader(WrapBytes(bytes));
+  arrow::ipc::DictionaryMemo memo;
+  OpenedStream stream;
+  auto options = arrow::ipc::IpcReadOptions::Defaults();
+  options.use_threads = false;
+  options.ensure_alignment = arrow::ipc::Alignment::kDataTypeSpecificAlignment;
+  while (true) {
+    CAIRN_ASSIGN_OR_RETURN_PARSED(const auto message, arrow::ipc::ReadMessage(&reader));
+    if (message == nullptr) break;
+    if (stream.schema == nullptr) {
+      if (message->type() != arrow::ipc::MessageType::SCHEMA) {
+        return Status::Corruption("stream does not begin with a schema");
+      }
+      CAIRN_ASSIGN_OR_RETURN_PARSED(stream.schema, arrow::ipc::ReadSchema(*message, &memo));
+      CAIRN_RETURN_IF_ERROR(CheckColumns(*stream.schema, expected));
+      continue;
+    }
+    if (message->type() != arrow::ipc::MessageType::RECORD_BATCH) {
+      return Status::Corruption("stream holds a message other than record batches");
+    }
+    CAIRN_ASSIGN_OR_RETURN_PARSED(
+        auto batch, arrow::ipc::ReadRecordBatch(*message, stream.schema, &memo, options));
+    CAIRN_RETURN_IF_PARSE_ERROR(batch->ValidateFull());
+    for (const auto& column : batch->columns()) {
+      if (column->null_count() != 0) return Status::Corruption("a column of the stream has nulls");
+    }
+    stream.batches.push_back(std::move(batch));
+  }
+  if (stream.schema == nullptr) return Status::Corruption("stream has no schema");
+  CAIRN_ASSIGN_OR_RETURN_PARSED(const int64_t used, reader.Tell());
+  if (static_cast<size_t>(used) != bytes.size() || !bytes.ends_with(kEndMarker)) {
+    return Status::Corruption(
+        "stream does not end with its end marker: it was cut off or added to");
+  }
+  return stream;
+}
+
+CanonicalBatch BatchOf(const std::shared_ptr<arrow::RecordBatch>& batch, bool changelog) {
+  CanonicalBatch out;
+  out.keep_alive = batch;
+  out.rows.rows = static_cast<size_t>(batch->num_rows());
+  if (out.rows.rows == 0) return out;
+  const int first = changelog ? 1 : 0;
+  if (changelog) {
+    out.rows.kinds = static_cast<const arrow::UInt8Array&>(*batch->column(0)).raw_values();
+  }
+  out.operator_ids = static_cast<const arrow::UInt64Array&>(*batch->column(first)).raw_values();
+  const auto& keys = static_cast<const arrow::BinaryArray&>(*batch->column(first + 1));
+  const auto& values = static_cast<const arrow::BinaryArray&>(*batch->column(first + 2));
+  const auto bytes_of = [](const arrow::BinaryArray& array) {
+    return array.value_data() ? reinterpret_cast<const char*>(array.value_data()->data()) : "";
+  };
+  out.rows.key_offsets = keys.raw_value_offsets();
+  out.rows.key_data = bytes_of(keys);
+  out.rows.value_offsets = values.raw_value_offsets();
+  out.rows.value_data = bytes_of(values);
+  return out;
+}
+
+}  // namespace
+
+Result<CanonicalStream> ReadCanonicalStream(std::string_view bytes) {
+  CanonicalStream stream;
+  if (bytes.empty()) return stream;
+  CAIRN_ASSIGN_OR_RETURN(const OpenedStream opened, OpenStream(bytes, SnapshotFields()));
+  CAIRN_RETURN_IF_ERROR(CheckVersion(*opened.schema));
+  const auto metadata = opened.schema->metadata();
+  if (metadata != nullptr && metadata->Contains(kStateVersionsKey)) {
+    CAIRN_ASSIGN_OR_RETURN(stream.state_versions,
+                           ParseStateVersions(*metadata->Get(kStateVersionsKey)));
+  }
+  for (const auto& batch : opened.batches) {
+    stream.batches.push_back(BatchOf(batch, false));
+    stream.rows += stream.batches.back().rows.rows;
+  }
+  return stream;
+}
+
+std::string_view ResolveDuplicate(std::string_view stored_key, std::string_view earlier,
+                                  std::string_view later) {
+  const bool operator_state = !stored_key.empty() && stored_key.front() == '\xff';
+  if (!operator_state || earlier.size() != 8 || later.size() != 8) return later;
+  return base::LoadLE<int64_t>(earlier.data()) > base::LoadLE<int64_t>(later.data()) ? earlier
+                                                                                     : later;
+}
+
+namespace {
+
+/// Drop the first row of a batch.
+void DropFirst(CanonicalBatch* batch) {
+  ++batch->operator_ids;
+  ++batch->rows.kinds;
+  ++batch->rows.key_offsets;
+  ++batch->rows.value_offsets;
+  --batch->rows.rows;
+}
+
+Status CheckLogRows(const base::SavedRowSpan& rows) {
+  for (size_t i = 0; i < rows.rows; ++i) {
+    const auto kind = static_cast<ChangelogRowKind>(rows.kinds[i]);
+    if (kind != ChangelogRowKind::kPut && kind != ChangelogRowKind::kErase) {
+      return Status::Corruption(fmt::format("changelog row has kind {}", rows.kinds[i]));
+    }
+    if (kind == ChangelogRowKind::kErase && !rows.value(i).empty()) {
+      return Status::Corruption("changelog erases a row and gives it a value");
+    }
+  }
+  return Status();
+}
+
+}  // namespace
+
+Result<ChangelogStream> ReadChangelogStream(std::string_view bytes) {
+  ChangelogStream log;
+  if (bytes.empty()) return log;
+  CAIRN_ASSIGN_OR_RETURN(const OpenedStream opened, OpenStream(bytes, ChangelogFields()));
+  bool materialised = false;
+  for (const auto& record_batch : opened.batches) {
+    CanonicalBatch batch = BatchOf(record_batch, true);
+    if (batch.rows.rows == 0) continue;
+    if (!materialised) {
+      log.materialisation = static_cast<ChangelogRowKind>(batch.rows.kinds[0]);
+      if (log.materialisation != ChangelogRowKind::kMaterialisedInline &&
+          log.materialisation != ChangelogRowKind::kMaterialisedHandle) {
+        return Status::Corruption(
+            fmt::format("changelog begins with a row of kind {}", batch.rows.kinds[0]));
+      }
+      log.materialisation_value = batch.rows.value(0);
+      materialised = true;
+      DropFirst(&batch);
+    }
+    CAIRN_RETURN_IF_ERROR(CheckLogRows(batch.rows));
+    log.rows += batch.rows.rows;
+    log.batches.push_back(std::move(batch));
+  }
+  if (!materialised) return Status::Corruption("changelog has no materialisation row");
+  return log;
+}
+
+}  // namespace cairn::format
