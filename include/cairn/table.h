@@ -100,6 +100,11 @@ class Table final : public StateTable {
   template <class KeyAt, class FnvAt, class Fn>
   void FindBatch(size_t count, KeyAt&& key_at, FnvAt&& fnv_at, Fn&& fn) const;
 
+  /// Call fn(const K& key, const V& value) for every row of `range` as of now; fn must not change
+  /// the table. Threads: the writer's.
+  template <class Fn>
+  void ScanNow(KeyGroupRange range, Fn&& fn) const;
+
   /// Call fn(const V&) with the value that `view` shows; false when it shows none.
   template <class Fn>
   bool Get(const View& view, KeyArg key, Fn&& fn) const;

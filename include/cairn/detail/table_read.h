@@ -162,6 +162,25 @@ void CAIRN_TABLE::Scan(const View& view, KeyGroupRange range, Fn&& fn) const {
 }
 
 CAIRN_TABLE_TEMPLATE template <class Fn>
+void CAIRN_TABLE::ScanNow(KeyGroupRange range, Fn&& fn) const {
+  for (uint32_t group = 0; group < group_count_; ++group) {
+    if (!range.Contains(first_group_ + group)) continue;
+    const detail::RootEntry& root = entries_[group];
+    for (uint64_t i = 0; i < uint64_t{1} << root.depth;) {
+      const Entry& entry = root.entries[i];
+      i += uint64_t{1} << (root.depth - entry.local_depth);
+      if (entry.slots == nullptr) continue;
+      const uint8_t* tags = entry.head->tags();
+      for (uint32_t s = 0; s < entry.buckets * detail::kBucketSlots; ++s) {
+        if (!detail::IsLive(tags[s])) continue;
+        const Slot& slot = SlotsOf(entry)[s];
+        fn(slot.key, ValueOf(slot.cell));
+      }
+    }
+  }
+}
+
+CAIRN_TABLE_TEMPLATE template <class Fn>
 void CAIRN_TABLE::Delta(const View& view, uint64_t since, Fn&& fn) const {
   const detail::TableCut* cut = CutOf(view);
   if (cut == nullptr) return;
