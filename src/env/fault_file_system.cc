@@ -192,6 +192,9 @@ Status FaultFileSystem::SyncDirectory(const std::string& path) {
 Result<std::vector<DirectoryEntry>> FaultFileSystem::ListDirectory(const std::string& path) {
   return plan_->Run("list", path, [&] { return files_->ListDirectory(path); });
 }
+Status FaultFileSystem::UseDefaultMode(const std::string& path) {
+  return plan_->Run("chmod", path, [&] { return files_->UseDefaultMode(path); });
+}
 Result<FileInfo> FaultFileSystem::Stat(const std::string& path) {
   return plan_->Run("stat", path, [&] { return files_->Stat(path); });
 }

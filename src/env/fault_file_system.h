@@ -69,6 +69,7 @@ class FaultFileSystem final : public FileSystem {
   Status RemoveDirectory(const std::string& path) override;
   Status CreateDirectory(const std::string& path) override;
   Status SyncDirectory(const std::string& path) override;
+  Status UseDefaultMode(const std::string& path) override;
   Result<std::vector<DirectoryEntry>> ListDirectory(const std::string& path) override;
   Result<FileInfo> Stat(const std::string& path) override;
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override;

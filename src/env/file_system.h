@@ -85,6 +85,12 @@ class FileSystem {
   /// Create one directory, mode 0700. kAlreadyExists when the name is taken.
   virtual Status CreateDirectory(const std::string& path) = 0;
   virtual Status SyncDirectory(const std::string& path) = 0;
+  /// Give a file or directory the mode that programs give by default (0666 or 0777 less the
+  /// process's umask): for output that others are to read. Systems without modes do nothing.
+  virtual Status UseDefaultMode(const std::string& path) {
+    (void)path;
+    return {};
+  }
 
   /// List names, sorted, without "." and "..".
   virtual Result<std::vector<DirectoryEntry>> ListDirectory(const std::string& path) = 0;

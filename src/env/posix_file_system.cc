@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <fstream>
 #include <system_error>
 
 #include "env/file_system.h"
@@ -158,6 +159,17 @@ FileInfo InfoOf(const struct stat& from) {
   return info;
 }
 
+/// The process's umask as it was at the first call. Read from /proc: the system call can only ask
+/// by setting it, which other threads would see.
+mode_t ProcessUmask() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    unsigned mask = 0;
+    if (word == "Umask:" && status >> std::oct >> mask) return static_cast<mode_t>(mask);
+  }
+  return 022;
+}
+
 class PosixFiles final : public FileSystem {
  public:
   Result<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override {
@@ -225,6 +237,15 @@ class PosixFiles final : public FileSystem {
     Descriptor fd(OpenDescriptor(path, O_RDONLY | O_DIRECTORY));
     if (fd.get() < 0) return PosixError("open directory", path, errno);
     if (::fsync(fd.get()) != 0) return PosixError("fsync directory", path, errno);
+    return {};
+  }
+
+  Status UseDefaultMode(const std::string& path) override {
+    static const mode_t mask = ProcessUmask();
+    struct stat found;
+    if (::stat(path.c_str(), &found) != 0) return PosixError("stat", path, errno);
+    const mode_t full = S_ISDIR(found.st_mode) ? 0777 : 0666;
+    if (::chmod(path.c_str(), full & ~mask) != 0) return PosixError("chmod", path, errno);
     return {};
   }
 
