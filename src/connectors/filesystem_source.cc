@@ -339,7 +339,7 @@ Result<std::unique_ptr<stream::Source>> MakeFilesystemSource(const stream::Table
     shared->columns.required.push_back(column.name);
   }
   for (const std::shared_ptr<arrow::Field>& field : shared->all_columns->fields()) {
-    CAIRN_RETURN_IF_ERROR(ColumnKindOf(*field).status());
+    CAIRN_RETURN_IF_ERROR(ColumnKindOf(*field).status().WithContext("table " + table.name));
   }
   std::unique_ptr<stream::Source> source = std::make_unique<FilesystemSource>(std::move(shared));
   return source;

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From CREATE TABLE … WITH (connector = …) to a source or sink.
+//
+// connector   as     options
+// filesystem  source path, format (ndjson|csv|parquet), on_error (fail|skip), split_bytes;
+//                    csv: delimiter, quote, header, null
+//             sink   path, format, changelog; csv: delimiter, quote, header, null;
+//                    parquet: compression (none|snappy|zstd|lz4|gzip)
+// nexmark     source table (bid), events, seed, rate
+// print       sink   format (ndjson|table), changelog
+// blackhole   sink   changelog
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cairn/status.h"
+#include "env/clock.h"
+#include "env/file_system.h"
+#include "stream/sink.h"
+#include "stream/source.h"
+#include "stream/table_definition.h"
+
+namespace cairn::connectors {
+
+/// Make the source of `table`, which reads the columns with the given indices, in that order.
+///
+/// Errors:   kInvalidArgument naming the table and what is wrong: an unknown connector, option or
+///           value (with those it knows), a missing option, a type it cannot read.
+Result<std::unique_ptr<stream::Source>> MakeSource(const stream::TableDefinition& table,
+                                                   const std::vector<int>& columns,
+                                                   env::FileSystem* files,
+                                                   env::Clock* clock = env::SystemClock());
+
+/// Make the sink of `table`. `updating` = its input has row kinds other than +I. `writer_id` names
+/// this sink of this deployment: unique, and the same after a restart.
+///
+/// Errors:   as MakeSource; also kInvalidArgument when the input updates and the table has no
+///           changelog = true.
+Result<std::unique_ptr<stream::Sink>> MakeSink(const stream::TableDefinition& table, bool updating,
+                                               const std::string& writer_id,
+                                               env::FileSystem* files);
+
+}  // namespace cairn::connectors
