@@ -42,8 +42,8 @@ struct Mutation {
   std::function<void(M&)> change;
 };
 
-/// Each breaks exactly the rule it names: a single field where one is enough.
-std::vector<Mutation> Mutations() {
+// Each mutation breaks exactly the rule it names: a single field where one is enough.
+std::vector<Mutation> HeadMutations() {
   return {
       {R::kCheckpointId, "zero", [](M& m) { m.checkpoint_id.value = 0; }},
       {R::kEpoch, "other", [](M& m) { m.epoch = 8; }},
@@ -70,6 +70,11 @@ std::vector<Mutation> Mutations() {
       {R::kInputChannels, "empty", [](M& m) { m.source_offsets["bid"].input_channels = {""}; }},
       {R::kInputChannels, "logical",
        [](M& m) { m.source_offsets["rates"].input_channels = {std::string(kLogicalChannel)}; }},
+  };
+}
+
+std::vector<Mutation> ProgressMutations() {
+  return {
       {R::kChannelProgressOrder, "order",
        [](M& m) { std::swap(m.channel_progress[0], m.channel_progress[1]); }},
       {R::kChannelProgressOrder, "twice",
@@ -92,6 +97,11 @@ std::vector<Mutation> Mutations() {
       {R::kCheckpointWatermark, "none", [](M& m) { m.checkpoint_watermark.reset(); }},
       {R::kCheckpointWatermark, "an active channel has none",
        [](M& m) { m.channel_progress[2].idle = false; }},
+  };
+}
+
+std::vector<Mutation> OperatorMutations() {
+  return {
       {R::kOperatorOrder, "order", [](M& m) { std::swap(m.operators[0], m.operators[1]); }},
       {R::kOperatorUid, "other", [](M& m) { m.operators[0].uid += "x"; }},
       {R::kOperatorUid, "empty", [](M& m) { m.operators[0].uid.clear(); }},
@@ -119,6 +129,11 @@ std::vector<Mutation> Mutations() {
       {R::kNodeDataDigest, "suffix", [](M& m) { m.node_data.suffix->sha256[31] ^= 1; }},
       {R::kNodeDataDigest, "frame", [](M& m) { Frame(m, 4).sha256[0] ^= 1; }},
       {R::kNodeDataDigest, "sink frame", [](M& m) { m.prepared_sink_frame->sha256[0] ^= 1; }},
+  };
+}
+
+std::vector<Mutation> FrameMutations() {
+  return {
       {R::kReferencedChunkOrder, "order",
        [](M& m) { std::swap(m.referenced_chunks[0], m.referenced_chunks[1]); }},
       {R::kReferencedChunkAge, "newer than the base cut",
@@ -160,6 +175,11 @@ std::vector<Mutation> Mutations() {
       {R::kObjectTiling, "suffix", [](M& m) { ++m.node_data.suffix->range.offset; }},
       {R::kObjectTiling, "length", [](M& m) { ++m.node_data.object_length; }},
       {R::kObjectTiling, "sink frame", [](M& m) { --m.sink_intent_frame->range.offset; }},
+  };
+}
+
+std::vector<Mutation> SinkAndLogMutations() {
+  return {
       {R::kPreparedSinkOrder, "order",
        [](M& m) { std::swap(m.prepared_sinks[0], m.prepared_sinks[1]); }},
       {R::kPreparedSinkName, "unknown", [](M& m) { m.sink_names[1] = "zzz"; }},
@@ -198,6 +218,15 @@ std::vector<Mutation> Mutations() {
       {R::kViewLogEventTime, "backwards",
        [](M& m) { m.view_logs[0].segments[0].event_time->min = 6; }},
   };
+}
+
+std::vector<Mutation> Mutations() {
+  std::vector<Mutation> all;
+  for (const auto& some : {HeadMutations(), ProgressMutations(), OperatorMutations(),
+                           FrameMutations(), SinkAndLogMutations()}) {
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
 }
 
 /// A manifest of `count` view-log segments of the most digits there are.

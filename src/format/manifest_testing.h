@@ -45,8 +45,10 @@ inline void Settle(CheckpointManifest* m) {
 /// Checkpoint 9 on base cut 7: operator "out/count/0" has bases of checkpoints 5 and 9 and deltas
 /// of 7 and 9; "out/top/0" has meta and state; a prepared piece of failed checkpoint 8 is carried
 /// on.
-inline CheckpointManifest GoodManifest() {
-  CheckpointManifest m;
+inline CheckpointManifest GoodManifest();
+
+inline void AddGoodHead(CheckpointManifest* out) {
+  CheckpointManifest& m = *out;
   m.checkpoint_id = CheckpointId(9);
   m.epoch = 9;
   m.timestamp_ms = 1'700'000'000'123;
@@ -74,7 +76,10 @@ inline CheckpointManifest GoodManifest() {
   m.operators = {count, top};
   std::sort(m.operators.begin(), m.operators.end(),
             [](const auto& a, const auto& b) { return a.operator_id < b.operator_id; });
+}
 
+inline void AddGoodFrames(CheckpointManifest* out) {
+  CheckpointManifest& m = *out;
   const StateChunkId own{1, CheckpointId(9)}, five{1, CheckpointId(5)}, seven{1, CheckpointId(7)};
   m.node_data = {own,
                  4000,
@@ -86,7 +91,7 @@ inline CheckpointManifest GoodManifest() {
     return StateFrame{{kind, op, first, last}, delta, chunk, range, 1, 10, digest * 1000u,
                       FilledDigest(digest)};
   };
-  const OperatorId c = count.operator_id, t = top.operator_id;
+  const OperatorId c = base::OperatorIdOf("out/count/0"), t = base::OperatorIdOf("out/top/0");
   m.state_frames = {
       frame(FrameKind::kKeyed, c, 0, 63, false, five, {512, 1000}, 3),
       frame(FrameKind::kKeyed, c, 64, 127, false, own, {512, 800}, 4),
@@ -98,7 +103,10 @@ inline CheckpointManifest GoodManifest() {
       frame(FrameKind::kOperatorMeta, t, 0, 0, false, own, {2400, 400}, 10),
   };
   m.referenced_chunks = {{five, 2400, FilledDigest(20), 2}, {seven, 1600, FilledDigest(21), 2}};
+}
 
+inline void AddGoodSources(CheckpointManifest* out) {
+  CheckpointManifest& m = *out;
   m.source_names = {"bid", "rates"};
   m.ended_sources = {"rates"};
   m.source_offsets["bid"] = {
@@ -110,7 +118,10 @@ inline CheckpointManifest GoodManifest() {
                         {1, "bid", "c1", -3, false},
                         {1, "rates", std::string(kLogicalChannel), std::nullopt, true}};
   m.checkpoint_watermark = -3;
+}
 
+inline void AddGoodSinksAndLogs(CheckpointManifest* out) {
+  CheckpointManifest& m = *out;
   m.sink_names = {"blackhole", "out"};
   m.prepared_sinks = {
       {"out", CheckpointId(8), 0, 1, true, checkpoint_descriptor_sha256("files: a")},
@@ -130,6 +141,14 @@ inline CheckpointManifest GoodManifest() {
                   {0, CheckpointId(9), 100, 150, 2048, FilledDigest(42), std::nullopt},
                   {1, CheckpointId(7), 40, 60, 1024, FilledDigest(43), EventTimeBounds{7, 7}}};
   m.view_logs = {log};
+}
+
+inline CheckpointManifest GoodManifest() {
+  CheckpointManifest m;
+  AddGoodHead(&m);
+  AddGoodFrames(&m);
+  AddGoodSources(&m);
+  AddGoodSinksAndLogs(&m);
   Settle(&m);
   return m;
 }

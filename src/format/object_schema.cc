@@ -9,6 +9,7 @@
 #include <charconv>
 
 #include "base/hash.h"
+#include "format/canonical_schema.h"
 
 namespace cairn::format {
 namespace {
@@ -32,15 +33,6 @@ Status CheckVersionField(std::string_view field, const char* name) {
   if (field.find_first_of("|\n") == std::string_view::npos) return Status();
   return Status::InvalidArgument(
       fmt::format("{} '{}' of a state version holds '|' or a line feed", name, field));
-}
-
-arrow::FieldVector FieldsOf(bool with_row_kind) {
-  arrow::FieldVector fields;
-  if (with_row_kind) fields.push_back(arrow::field("row_kind", arrow::uint8(), false));
-  fields.push_back(arrow::field("op_id", arrow::uint64(), false));
-  fields.push_back(arrow::field("key_bytes", arrow::binary(), false));
-  fields.push_back(arrow::field("value_bytes", arrow::binary(), false));
-  return fields;
 }
 
 Status BadMetadata(const char* key, std::string_view value) {
@@ -135,7 +127,7 @@ Result<std::shared_ptr<arrow::Schema>> ToArrowSchema(const ObjectSchema& schema)
   metadata->Append(kSlotHashKey, schema.slot_hash.function);
   metadata->Append(kSlotHashSeedKey, base::ToHex16(base::OperatorId(schema.slot_hash.seed)));
   if (!versions.empty()) metadata->Append(kStateVersionsKey, versions);
-  return arrow::schema(FieldsOf(schema.with_row_kind), std::move(metadata));
+  return arrow::schema(CanonicalFields(schema.with_row_kind), std::move(metadata));
 }
 
 Result<ObjectSchema> FromArrowSchema(const arrow::Schema& schema) {
@@ -151,7 +143,8 @@ Result<ObjectSchema> FromArrowSchema(const arrow::Schema& schema) {
   }
   ObjectSchema parsed;
   parsed.with_row_kind = schema.num_fields() == 4;
-  if (!schema.Equals(arrow::Schema(FieldsOf(parsed.with_row_kind)), /*check_metadata=*/false)) {
+  if (!schema.Equals(arrow::Schema(CanonicalFields(parsed.with_row_kind)),
+                     /*check_metadata=*/false)) {
     return Status::Corruption(fmt::format("state object has other columns: {}", schema.ToString()));
   }
   CAIRN_ASSIGN_OR_RETURN(parsed.layout, LayoutOf(*metadata));

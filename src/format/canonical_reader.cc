@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "format/canonical_stream.h"
-
+//
+// Reading canonical and changelog streams.
 #include <arrow/array/array_binary.h>
 #include <arrow/array/array_primitive.h>
 #include <arrow/buffer.h>
@@ -8,7 +8,6 @@
 #include <arrow/ipc/dictionary.h>
 #include <arrow/ipc/message.h>
 #include <arrow/ipc/reader.h>
-#include <arrow/ipc/writer.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
 #include <arrow/util/key_value_metadata.h>
@@ -18,131 +17,28 @@
 
 #include "base/coding.h"
 #include "format/arrow_status.h"
+#include "format/canonical_schema.h"
+#include "format/canonical_stream.h"
 #include "format/frame_payload.h"
 
 namespace cairn::format {
 namespace {
 
-constexpr char kVersionKey[] = "clink.format_version";
-constexpr char kStateVersionsKey[] = "clink.state_versions";
 constexpr std::string_view kEndMarker("\xff\xff\xff\xff\0\0\0\0", 8);
-
-arrow::FieldVector SnapshotFields() {
-  return {arrow::field("op_id", arrow::uint64(), false),
-          arrow::field("key_bytes", arrow::binary(), false),
-          arrow::field("value_bytes", arrow::binary(), false)};
-}
-
-arrow::FieldVector ChangelogFields() {
-  arrow::FieldVector fields = SnapshotFields();
-  fields.insert(fields.begin(), arrow::field("row_kind", arrow::uint8(), false));
-  return fields;
-}
-
-Result<std::shared_ptr<arrow::Schema>> SnapshotSchema(const std::vector<StateVersion>& versions) {
-  CAIRN_ASSIGN_OR_RETURN(const std::string packed, PackStateVersions(versions));
-  auto metadata = std::make_shared<arrow::KeyValueMetadata>();
-  metadata->Append(kVersionKey, std::to_string(kCanonicalFormatVersion));
-  if (!packed.empty()) metadata->Append(kStateVersionsKey, packed);
-  return arrow::schema(SnapshotFields(), std::move(metadata));
-}
-
-/// Wrap a span's column; its offsets begin at 0 after Rebase.
-std::shared_ptr<arrow::Array> BinaryColumn(const int32_t* offsets, const char* data, size_t rows) {
-  const int32_t none = 0;
-  const int32_t end = rows == 0 ? none : offsets[rows];
-  return std::make_shared<arrow::BinaryArray>(
-      static_cast<int64_t>(rows),
-      WrapBytes({reinterpret_cast<const char*>(offsets), (rows + 1) * sizeof(int32_t)}),
-      WrapBytes({data, static_cast<size_t>(end)}));
-}
-
-}  // namespace
-
-struct CanonicalStreamWriter::State {
-  ByteSink* sink = nullptr;
-  Status sink_status;
-  std::unique_ptr<FunctionOutputStream> stream;
-  std::shared_ptr<arrow::Schema> schema;
-  std::shared_ptr<arrow::ipc::RecordBatchWriter> writer;
-  bool wrote_batch = false;
-
-  Status Explain(const arrow::Status& status) const {
-    return sink_status.ok() ? FromArrow(status) : sink_status;
-  }
-
-  Status WriteBatch(const std::vector<uint64_t>& ids, const base::SavedRowSpan& rows) {
-    static constexpr int32_t kNoOffsets[1] = {0};
-    const bool empty = rows.rows == 0;
-    auto id_column = std::make_shared<arrow::UInt64Array>(
-        static_cast<int64_t>(rows.rows),
-        WrapBytes({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(uint64_t)}));
-    const auto batch = arrow::RecordBatch::Make(
-        schema, static_cast<int64_t>(rows.rows),
-        {std::move(id_column),
-         BinaryColumn(empty ? kNoOffsets : rows.key_offsets, empty ? "" : rows.key_data, rows.rows),
-         BinaryColumn(empty ? kNoOffsets : rows.value_offsets, empty ? "" : rows.value_data,
-                      rows.rows)});
-    const arrow::Status status = writer->WriteRecordBatch(*batch);
-    if (!status.ok()) return Explain(status);
-    wrote_batch = true;
-    return Status();
-  }
-};
-
-CanonicalStreamWriter::CanonicalStreamWriter(std::unique_ptr<State> state)
-    : state_(std::move(state)) {}
-CanonicalStreamWriter::~CanonicalStreamWriter() = default;
-
-Result<std::unique_ptr<CanonicalStreamWriter>> CanonicalStreamWriter::Open(
-    ByteSink* sink, const std::vector<StateVersion>& state_versions) {
-  auto state = std::make_unique<State>();
-  State& s = *state;
-  CAIRN_ASSIGN_OR_RETURN(s.schema, SnapshotSchema(state_versions));
-  s.sink = sink;
-  s.stream = std::make_unique<FunctionOutputStream>([&s](std::string_view bytes) {
-    s.sink_status = s.sink->Append(bytes);
-    return s.sink_status.ok() ? arrow::Status::OK() : arrow::Status::IOError("sink");
-  });
-  auto writer = arrow::ipc::MakeStreamWriter(s.stream.get(), s.schema, ObjectWriteOptions());
-  if (!writer.ok()) return s.Explain(writer.status());
-  s.writer = *std::move(writer);
-  return std::unique_ptr<CanonicalStreamWriter>(new CanonicalStreamWriter(std::move(state)));
-}
-
-Status CanonicalStreamWriter::Append(base::OperatorId operator_id, const base::SavedRowSpan& rows) {
-  return state_->WriteBatch(std::vector<uint64_t>(rows.rows, operator_id.value), rows);
-}
-
-Status CanonicalStreamWriter::Append(const std::vector<uint64_t>& operator_ids,
-                                     const base::SavedRowSpan& rows) {
-  if (operator_ids.size() != rows.rows) {
-    return Status::InvalidArgument(
-        fmt::format("{} operator ids for {} rows", operator_ids.size(), rows.rows));
-  }
-  return state_->WriteBatch(operator_ids, rows);
-}
-
-Status CanonicalStreamWriter::Finish() {
-  if (!state_->wrote_batch) CAIRN_RETURN_IF_ERROR(state_->WriteBatch({}, {}));
-  const arrow::Status status = state_->writer->Close();
-  return status.ok() ? Status() : state_->Explain(status);
-}
-
-namespace {
 
 Status CheckVersion(const arrow::Schema& schema) {
   const auto metadata = schema.metadata();
-  if (metadata == nullptr || !metadata->Contains(kVersionKey)) return Status();
-  const std::string version = *metadata->Get(kVersionKey);
+  if (metadata == nullptr || !metadata->Contains(kCanonicalVersionKey)) return Status();
+  const std::string version = *metadata->Get(kCanonicalVersionKey);
   const bool digits =
       std::all_of(version.begin(), version.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (!digits || version.empty() || version.size() > 9 || std::stoul(version) == 0) {
-    return Status::Corruption(fmt::format("{} is '{}'", kVersionKey, version));
+    return Status::Corruption(fmt::format("{} is '{}'", kCanonicalVersionKey, version));
   }
   if (std::stoul(version) == kCanonicalFormatVersion) return Status();
   return Status::UnsupportedFormat(fmt::format("snapshot has {} {}, this build reads {}",
-                                               kVersionKey, version, kCanonicalFormatVersion));
+                                               kCanonicalVersionKey, version,
+                                               kCanonicalFormatVersion));
 }
 
 /// Compare names and types; a column may be declared nullable as long as it holds no null.
@@ -227,12 +123,12 @@ CanonicalBatch BatchOf(const std::shared_ptr<arrow::RecordBatch>& batch, bool ch
 Result<CanonicalStream> ReadCanonicalStream(std::string_view bytes) {
   CanonicalStream stream;
   if (bytes.empty()) return stream;
-  CAIRN_ASSIGN_OR_RETURN(const OpenedStream opened, OpenStream(bytes, SnapshotFields()));
+  CAIRN_ASSIGN_OR_RETURN(const OpenedStream opened, OpenStream(bytes, CanonicalFields(false)));
   CAIRN_RETURN_IF_ERROR(CheckVersion(*opened.schema));
   const auto metadata = opened.schema->metadata();
-  if (metadata != nullptr && metadata->Contains(kStateVersionsKey)) {
+  if (metadata != nullptr && metadata->Contains(kCanonicalStateVersionsKey)) {
     CAIRN_ASSIGN_OR_RETURN(stream.state_versions,
-                           ParseStateVersions(*metadata->Get(kStateVersionsKey)));
+                           ParseStateVersions(*metadata->Get(kCanonicalStateVersionsKey)));
   }
   for (const auto& batch : opened.batches) {
     stream.batches.push_back(BatchOf(batch, false));
@@ -278,7 +174,7 @@ Status CheckLogRows(const base::SavedRowSpan& rows) {
 Result<ChangelogStream> ReadChangelogStream(std::string_view bytes) {
   ChangelogStream log;
   if (bytes.empty()) return log;
-  CAIRN_ASSIGN_OR_RETURN(const OpenedStream opened, OpenStream(bytes, ChangelogFields()));
+  CAIRN_ASSIGN_OR_RETURN(const OpenedStream opened, OpenStream(bytes, CanonicalFields(true)));
   bool materialised = false;
   for (const auto& record_batch : opened.batches) {
     CanonicalBatch batch = BatchOf(record_batch, true);
