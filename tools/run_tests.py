@@ -26,6 +26,13 @@ def run_ctest(build: pathlib.Path) -> tuple[int, int]:
     return int(match[2]) - int(match[1]), int(match[1])
 
 
+def run_golden_readers() -> tuple[int, int]:
+    """Open the frozen Arrow files with pyarrow and Polars."""
+    code = subprocess.run([sys.executable, ROOT / "tests/golden/read_with_pyarrow.py",
+                           ROOT / "testdata/format/v1"]).returncode
+    return (1, 0) if code == 0 else (0, 1)
+
+
 def run_sanitized(kinds: list[str]) -> tuple[int, int]:
     failed = [kind for kind in kinds
               if subprocess.run([ROOT / "dev", "test", f"--{kind}"]).returncode != 0]
@@ -44,6 +51,9 @@ def main() -> None:
         os.environ["CAIRN_LONG"] = "1"
 
     passed, failed = (0, 0) if args.only else run_ctest(args.build)
+    if not args.only:
+        golden_passed, golden_failed = run_golden_readers()
+        passed, failed = passed + golden_passed, failed + golden_failed
 
     sys.path.insert(0, str(ROOT / "tests/e2e"))
     pattern = f"*{args.only}*_test.py" if args.only else "*_test.py"

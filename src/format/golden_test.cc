@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The frozen bytes of format version 1 (testdata/format/v1): read for ever, and written the same by
+// this version. With CAIRN_WRITE_GOLDEN=1 a file that is missing is written; none is ever changed.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "base/coding.h"
+#include "format/canonical_stream.h"
+#include "format/manifest_testing.h"
+#include "format/row_codec_testing.h"
+#include "format/saved_rows_testing.h"
+#include "format/store_records.h"
+
+namespace cairn::format {
+namespace {
+
+constexpr char kDirectory[] = "testdata/format/v1/";  // tests run in the root of the sources
+
+/// Return a golden file's bytes; `written` is what this version writes.
+std::string Golden(const std::string& name, const std::string& written) {
+  const std::filesystem::path path = kDirectory + name;
+  if (std::getenv("CAIRN_WRITE_GOLDEN") != nullptr && !std::filesystem::exists(path)) {
+    std::ofstream(path, std::ios::binary) << written;
+  }
+  std::ifstream in(path, std::ios::binary);
+  EXPECT_TRUE(in.good()) << path << " is missing";
+  std::ostringstream bytes;
+  bytes << in.rdbuf();
+  return bytes.str();
+}
+
+TEST(Golden, ManifestJson) {
+  const std::string written = *SerializeManifest(GoodManifest());
+  const std::string golden = Golden("manifest.json", written);
+  EXPECT_EQ(written, golden);
+  EXPECT_EQ(*ParseManifest(golden), GoodManifest());
+}
+
+TEST(Golden, DecisionHeadJson) {
+  const auto cut = [](uint64_t id) {
+    return CutReference{CheckpointId(id), FilledDigest(static_cast<uint8_t>(id)), id * 100,
+                        id % 2 == 1};
+  };
+  DecisionHead head;
+  head.deployment_id = "018bcfe5-687b-7000-8000-000000000002";
+  head.seq = 12;
+  head.latest_commit = cut(9);
+  head.retained = {cut(7), cut(5)};
+  head.floor = CheckpointId(5);
+  head.next_id = CheckpointId(65537);
+  head.pins = {{"export", "e1", CheckpointId(7)}, {"savepoint", "before-upgrade", CheckpointId(5)}};
+  const std::string written = *SerializeDecisionHead(head);
+  const std::string golden = Golden("decision-head.json", written);
+  EXPECT_EQ(written, golden);
+  EXPECT_EQ(*ParseDecisionHead(golden), head);
+}
+
+TEST(Golden, RecordsOfAPlace) {
+  const std::string format = *SerializeStoreFormat({});
+  EXPECT_EQ(format, Golden("FORMAT", format));
+  const DeploymentIdentity identity{"018bcfe5-687b-7000-8000-000000000002",
+                                    1'700'000'000'000,
+                                    "top \"ten\" für alle",
+                                    {"xxh3-64", 0x0123456789abcdef}};
+  const std::string written = *SerializeDeploymentIdentity(identity);
+  const std::string golden = Golden("identity.json", written);
+  EXPECT_EQ(written, golden);
+  EXPECT_EQ(*ParseDeploymentIdentity(golden), identity);
+}
+
+TEST(Golden, StoredKeys) {
+  std::istringstream lines(Golden("keys.txt", ""));
+  uint32_t key_groups = 0, group = 0;
+  std::string slot_hex, key_hex, stored_hex;
+  int count = 0;
+  while (lines >> key_groups >> slot_hex >> key_hex >> group >> stored_hex) {
+    std::string slot, user_key, expected, stored;
+    ASSERT_TRUE(base::FromHex(slot_hex, &slot) && base::FromHex(stored_hex, &expected));
+    ASSERT_TRUE(key_hex == "-" || base::FromHex(key_hex, &user_key));
+    EXPECT_EQ(KeyGroupOf(user_key, key_groups), group);
+    const KeyLayout layout = *KeyLayout::ForKeyGroups(key_groups);
+    layout.AppendKeyed(group, slot, user_key, &stored);
+    EXPECT_EQ(stored, expected);
+    EXPECT_EQ(layout.Parse(expected), (StoredKey{StoredKeyKind::kKeyed, group, slot, user_key}));
+    ++count;
+  }
+  EXPECT_EQ(count, 20);
+}
+
+TEST(Golden, EncodedRows) {
+  const RowCodec codec = *RowCodec::Make(AllColumns());
+  std::vector<uint32_t> offsets;
+  std::vector<char> data;
+  ASSERT_TRUE(codec.Encode(AllArrays(), nullptr, &offsets, &data, nullptr).ok());
+  std::string written;
+  for (size_t row = 0; row < 3; ++row) {
+    written += base::ToHex({data.data() + offsets[row], offsets[row + 1] - offsets[row]}) + "\n";
+  }
+  EXPECT_EQ(written, Golden("rows.txt", written));
+}
+
+std::string Le64(uint64_t value) {
+  std::string bytes;
+  base::AppendLE(&bytes, value);
+  return bytes;
+}
+
+struct ObjectBuilder final : FrameSink {
+  ObjectBuilder(bool with_row_kind) {
+    schema.slot_hash.seed = 0x0123456789abcdef;
+    schema.with_row_kind = with_row_kind;
+    schema.state_versions = {{base::OperatorIdOf("out/count/0").value, "row", 1, "counts"}};
+    writer = *ObjectWriter::Open(&sink, schema);
+  }
+  Status TakeFrame(EncodedFrame frame) override {
+    CAIRN_ASSIGN_OR_RETURN(const ByteRange range, writer->Append(frame));
+    frames.push_back({frame.summary, range});
+    return Status();
+  }
+  FrameEncoder Encoder(FrameKind kind, const char* uid, bool delta) {
+    FrameEncoderOptions options;
+    options.kind = kind;
+    options.operator_id = base::OperatorIdOf(uid);
+    options.delta = delta;
+    options.checkpoint_id = CheckpointId(7);
+    options.frame_bytes_min = 60;
+    return FrameEncoder(schema, options, &pool, this);
+  }
+
+  RowBufferPool pool;
+  StringSink sink;
+  ObjectSchema schema;
+  std::unique_ptr<ObjectWriter> writer;
+  std::vector<ObjectFrame> frames;
+};
+
+/// Three counts in three groups (two frames, the second of two parts), operator state of subtask 1.
+std::string BaseObject() {
+  ObjectBuilder object(false);
+  FrameEncoder counts = object.Encoder(FrameKind::kKeyed, "out/count/0", false);
+  counts.SetSlot("counts");
+  const auto put = [](base::SavedRows* rows, uint64_t key, uint64_t count) {
+    AppendRow(rows, base::SavedRowKind::kMaterialised, Le64(key), Le64(count));
+  };
+  put(*counts.BeginGroup(7), 2, 200);
+  put(*counts.BeginGroup(36), 1, 100);
+  base::SavedRows* rows = *counts.BeginGroup(98);
+  put(rows, 7, 700);
+  EXPECT_TRUE(counts.Flush().ok());
+  put(rows, 7 + (1ull << 40), 701);
+  EXPECT_TRUE(counts.Finish().ok());
+  FrameEncoder state = object.Encoder(FrameKind::kOperatorState, "out/top/0", false);
+  state.SetSlot("offsets");
+  AppendRow(*state.BeginGroup(1), base::SavedRowKind::kMaterialised, "split-0", "17");
+  EXPECT_TRUE(state.Finish().ok());
+  EXPECT_TRUE(object.writer->Finish().ok());
+  return object.sink.bytes;
+}
+
+std::string DeltaObject() {
+  ObjectBuilder object(true);
+  FrameEncoder counts = object.Encoder(FrameKind::kKeyed, "out/count/0", true);
+  counts.SetSlot("counts");
+  AppendRow(*counts.BeginGroup(7), base::SavedRowKind::kPut, Le64(2), Le64(201));
+  AppendRow(*counts.BeginGroup(36), base::SavedRowKind::kErase, Le64(1), "");
+  EXPECT_TRUE(counts.Finish().ok());
+  EXPECT_TRUE(object.writer->Finish().ok());
+  return object.sink.bytes;
+}
+
+TEST(Golden, StateObject) {
+  const std::string written = BaseObject();
+  const std::string golden = Golden("state.arrow", written);
+  EXPECT_TRUE(written == golden) << "the bytes of a state object changed";
+  const auto layout = ReadObject(golden);
+  ASSERT_TRUE(layout.ok()) << layout.status().ToString();
+  ASSERT_EQ(layout->frames.size(), 3u);
+  EXPECT_EQ(layout->schema.slot_hash.seed, 0x0123456789abcdefu);
+  const FrameSummary& second = layout->frames[1].summary;
+  EXPECT_EQ(second.identity.ToString(), "keyed base frame of operator " +
+                                            base::ToHex16(base::OperatorIdOf("out/count/0")) +
+                                            ", group 98, checkpoint 7");
+  EXPECT_EQ(second.parts, 2u);
+  std::vector<Row> rows;
+  for (const ObjectFrame& frame : layout->frames) {
+    const FrameSummary& s = frame.summary;
+    const auto read =
+        ReadFrame(std::string_view(golden).substr(frame.range.offset, frame.range.length),
+                  layout->schema, {s.identity, s.parts, s.entries, s.crc32c, &s.sha256});
+    ASSERT_TRUE(read.ok()) << read.status().ToString();
+    for (const Row& row : RowsOf(*read)) rows.push_back(row);
+  }
+  EXPECT_EQ(rows, (std::vector<Row>{{0,
+                                     "\x07"
+                                     "counts|" +
+                                         Le64(2),
+                                     Le64(200)},
+                                    {0,
+                                     "\x24"
+                                     "counts|" +
+                                         Le64(1),
+                                     Le64(100)},
+                                    {0,
+                                     "\x62"
+                                     "counts|" +
+                                         Le64(7),
+                                     Le64(700)},
+                                    {0,
+                                     "\x62"
+                                     "counts|" +
+                                         Le64(7 + (1ull << 40)),
+                                     Le64(701)},
+                                    {0,
+                                     "\xff"
+                                     "offsets|split-0",
+                                     "17"}}));
+}
+
+TEST(Golden, StateObjectWithDeltas) {
+  const std::string written = DeltaObject();
+  const std::string golden = Golden("state-delta.arrow", written);
+  EXPECT_TRUE(written == golden) << "the bytes of a state object changed";
+  const auto layout = ReadObject(golden);
+  ASSERT_TRUE(layout.ok()) << layout.status().ToString();
+  ASSERT_EQ(layout->frames.size(), 1u);
+  EXPECT_TRUE(layout->frames[0].summary.identity.delta);
+  EXPECT_EQ(layout->frames[0].summary.entries, 2u);
+}
+
+TEST(Golden, CanonicalSnapshotAndSidecar) {
+  StringSink sink;
+  auto writer = *CanonicalStreamWriter::Open(&sink, {});
+  const auto rows = SavedRowsOf({{0,
+                                  "\x24"
+                                  "counts|" +
+                                      Le64(1),
+                                  Le64(100)},
+                                 {0,
+                                  "\x07"
+                                  "counts|" +
+                                      Le64(2),
+                                  Le64(200)},
+                                 {0,
+                                  "\x62"
+                                  "counts|" +
+                                      Le64(7),
+                                  Le64(700)}});
+  base::SavedRowSpan span;
+  span.rows = rows->rows();
+  span.key_offsets = reinterpret_cast<const int32_t*>(rows->key_offsets().data());
+  span.key_data = rows->key_data().data();
+  span.value_offsets = reinterpret_cast<const int32_t*>(rows->value_offsets().data());
+  span.value_data = rows->value_data().data();
+  ASSERT_TRUE(writer->Append(base::OperatorId(42), span).ok());
+  ASSERT_TRUE(writer->Finish().ok());
+  const std::string golden = Golden("snapshot-v1.snap", sink.bytes);
+  EXPECT_TRUE(sink.bytes == golden) << "the bytes of a canonical snapshot changed";
+  const std::string sidecar = SerializeSidecar(SidecarOf(1, golden));
+  EXPECT_EQ(sidecar, Golden("snapshot-v1.snap.meta", sidecar));
+  EXPECT_EQ(ReadCanonicalStream(golden)->rows, 3u);
+}
+
+}  // namespace
+}  // namespace cairn::format
