@@ -14,11 +14,11 @@ namespace {
 
 const std::vector<std::pair<StatusCode, int>>& Table() {
   static const std::vector<std::pair<StatusCode, int>> table{
-      {StatusCode::kOk, 0},           {StatusCode::kInvalidArgument, 2},
-      {StatusCode::kNotFound, 1},     {StatusCode::kAlreadyExists, 2},
-      {StatusCode::kUnavailable, 4},  {StatusCode::kResourceExhausted, 4},
-      {StatusCode::kFenced, 4},       {StatusCode::kUnsupportedFormat, 3},
-      {StatusCode::kCorruption, 3},   {StatusCode::kCancelled, 130},
+      {StatusCode::kOk, 0},          {StatusCode::kInvalidArgument, 2},
+      {StatusCode::kNotFound, 1},    {StatusCode::kAlreadyExists, 2},
+      {StatusCode::kUnavailable, 4}, {StatusCode::kResourceExhausted, 4},
+      {StatusCode::kFenced, 4},      {StatusCode::kUnsupportedFormat, 3},
+      {StatusCode::kCorruption, 3},  {StatusCode::kCancelled, 130},
       {StatusCode::kInternal, 70},
   };
   return table;

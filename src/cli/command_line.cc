@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <functional>
+#include <new>
+#include <string>
+
+#include "cli/checkpoint_command.h"
+#include "cli/exit_code.h"
+#include "cli/output.h"
+#include "cli/run_command.h"
+#include "cli/state_command.h"
+#include "cli/state_export.h"
+#include "cli/state_import.h"
+#include "cli/state_query.h"
+#include "engine/options.h"
+
+#ifndef CAIRN_VERSION
+#define CAIRN_VERSION "0.1.0"
+#endif
+
+namespace cairn::cli {
+namespace {
+
+/// What the parsed command line asks for.
+using Action = std::function<Result<ExitCode>(Output*)>;
+
+constexpr const char* kSourceHelp =
+    "A checkpoint place (directory or file://DIR; its newest committed checkpoint, or PLACE@ID), "
+    "or "
+    "a snapshot file";
+constexpr const char* kPlaceHelp =
+    "A checkpoint place: a directory or file://DIR; its newest committed checkpoint, or PLACE@ID";
+
+/// Everything the options are bound to; lives as long as the parse and the action.
+struct Arguments {
+  RunOptions run;
+  std::string http;
+  CheckpointOptions checkpoint;
+  StateOptions state;
+  ExportOptions export_state;
+  ImportOptions import_state;
+  QueryOptions query;
+};
+
+std::string RunFooter() {
+  std::string text = "Options of --set (and of SET cairn.NAME = 'VALUE' in the text):\n";
+  for (const engine::OptionInfo& option : engine::KnownOptions()) {
+    text += fmt::format("  {:36} {:>8}  {}\n", option.name, option.default_text, option.meaning);
+  }
+  text +=
+      "\nExamples:\n"
+      "  cairn run job.sql\n"
+      "  cairn run job.sql --parallelism 2 --interval 1s\n"
+      "  cairn run job.sql --checkpoints file:///var/lib/job --set checkpoint.retained=10\n"
+      "  cairn run job.sql --checkpoints none          no checkpoints; commit at the end only\n"
+      "  cairn run job.sql --from 41                   go back to a retained checkpoint\n"
+      "\n"
+      "Stop it with Ctrl-C: it takes a last checkpoint; run it again and it goes on from there.";
+  return text;
+}
+
+void AddRun(CLI::App* app, env::FileSystem* files, Arguments* args, Action* action) {
+  CLI::App* run = app->add_subcommand("run", "Run a streaming SQL job");
+  RunOptions& options = args->run;
+  run->add_option("JOB.sql", options.file, "The job: CREATE TABLE and INSERT INTO … SELECT")
+      ->required();
+  run->add_option("--set", options.settings, "Set an option: NAME=VALUE (repeatable)")
+      ->allow_extra_args(false)
+      ->type_name("NAME=VALUE");
+  run->add_option("--backend", options.backend,
+                  "Where working state lives: memory:// or file://DIR")
+      ->type_name("URI");
+  run->add_option("--checkpoints", options.checkpoints,
+                  "Where checkpoints live, or none (default: the backend's, else ./<job>.cairn)")
+      ->type_name("URI");
+  run->add_option("--interval", options.interval,
+                  "Least time between the starts of two checkpoints (default 10s)")
+      ->type_name("DURATION");
+  run->add_option("--parallelism", options.parallelism, "Subtasks of each operator")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  run->add_option("--name", options.name, "Name of the job (default: that of the file)");
+  run->add_option("--from", options.from,
+                  "Begin from a retained checkpoint: its ID, or another PLACE or PLACE@ID")
+      ->type_name("ID|URI");
+  run->add_flag("--fresh", options.fresh, "Begin anew; refuse a place that holds a checkpoint");
+  run->add_option("--http", args->http, "Serve state over HTTP (not built yet)")
+      ->type_name("HOST:PORT");
+  run->add_flag("--explain", options.explain, "Check the job and print its plan; run nothing");
+  run->add_option("--progress", options.progress, "Live line: auto, on or off")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "on", "off"}));
+  run->footer(RunFooter);
+  run->callback([=] {
+    *action = [=](Output*) -> Result<ExitCode> {
+      if (!args->http.empty()) {
+        return Status::InvalidArgument(
+            "--http: serving state over HTTP is not built yet. Run without it, and read "
+            "checkpoints with `cairn state`");
+      }
+      return RunJobFile(files, args->run);
+    };
+  });
+}
+
+void AddCheckpoint(CLI::App* app, env::FileSystem* files, Arguments* args, Action* action) {
+  CLI::App* checkpoint = app->add_subcommand("checkpoint", "Look at checkpoints and verify them");
+  checkpoint->require_subcommand(1);
+  CheckpointOptions& options = args->checkpoint;
+  const auto add = [&](const char* verb, const char* help, auto body) {
+    CLI::App* command = checkpoint->add_subcommand(verb, help);
+    command->add_option("SOURCE", options.source, kPlaceHelp)->required();
+    command->add_flag("--json", options.json, "One JSON object a line");
+    command->callback([=] { *action = body; });
+  };
+  add("ls", "List committed checkpoints, newest first",
+      [=](Output* out) { return ListCheckpoints(files, args->checkpoint, out); });
+  add("show", "Show all of one checkpoint: operators, frames, offsets, sinks",
+      [=](Output* out) { return ShowCheckpoint(files, args->checkpoint, out); });
+  add("verify", "Check every byte of a checkpoint (exit 0 valid, 1 not valid)",
+      [=](Output* out) { return VerifyCheckpoint(files, args->checkpoint, out, stderr); });
+  checkpoint->footer(
+      "Reading takes no lock and writes nothing: it works beside a running job.\n"
+      "\nExamples:\n"
+      "  cairn checkpoint ls job.cairn\n"
+      "  cairn checkpoint show job.cairn@41 --json\n"
+      "  cairn checkpoint verify job.cairn");
+}
+
+CLI::App* AddStateVerb(CLI::App* state, const char* verb, const char* help, std::string* source) {
+  CLI::App* command = state->add_subcommand(verb, help);
+  command->add_option("SOURCE", *source, kSourceHelp)->required();
+  return command;
+}
+
+void AddSlotChoice(CLI::App* command, std::string* op, std::string* slot) {
+  command->add_option("--operator", *op, "Only this operator: its uid, or its id in 16 hex digits")
+      ->type_name("UID|ID");
+  command->add_option("--slot", *slot, "Only this slot")->type_name("NAME");
+}
+
+void AddStateReaders(CLI::App* state, env::FileSystem* files, Arguments* args, Action* action) {
+  StateOptions& options = args->state;
+  CLI::App* ls = AddStateVerb(state, "ls", "List operators and slots with their rows and bytes",
+                              &options.source);
+  ls->add_flag("--json", options.json, "One JSON object a line");
+  ls->callback([=] { *action = [=](Output* out) { return ListState(files, args->state, out); }; });
+
+  CLI::App* cat = AddStateVerb(state, "cat", "Print rows, typed and decoded", &options.source);
+  AddSlotChoice(cat, &options.op, &options.slot);
+  cat->add_option("--limit", options.limit, "Rows of a slot; 0 = all")->capture_default_str();
+  cat->add_flag("--json", options.json, "One JSON object a line");
+  cat->callback(
+      [=] { *action = [=](Output* out) { return PrintState(files, args->state, out); }; });
+
+  CLI::App* get =
+      AddStateVerb(state, "get", "Look up one key (exit 1 when absent)", &options.source);
+  get->add_option("KEY", options.key,
+                  "The key: a JSON array with a value for each key column, or the plain value of a "
+                  "single one")
+      ->required();
+  AddSlotChoice(get, &options.op, &options.slot);
+  get->add_flag("--json", options.json, "One JSON object a line");
+  get->callback([=] { *action = [=](Output* out) { return GetState(files, args->state, out); }; });
+}
+
+void AddStateTables(CLI::App* state, env::FileSystem* files, Arguments* args, Action* action) {
+  ExportOptions& exported = args->export_state;
+  CLI::App* export_state =
+      AddStateVerb(state, "export", "Write state as Parquet or Arrow", &exported.source);
+  AddSlotChoice(export_state, &exported.op, &exported.slot);
+  export_state->add_option("--format", exported.format, "parquet, arrow or arrow-stream")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"parquet", "arrow", "arrow-stream"}));
+  export_state->add_flag("--typed", exported.typed,
+                         "Named, decoded columns: one table a slot, one row a ranked row");
+  export_state
+      ->add_option("-o,--output", exported.output,
+                   "File, or directory for several typed slots (default: standard output)")
+      ->type_name("PATH");
+  export_state->callback(
+      [=] { *action = [=](Output*) { return ExportState(files, args->export_state); }; });
+
+  ImportOptions& imported = args->import_state;
+  CLI::App* import_state = state->add_subcommand(
+      "import", "Make a checkpoint place of exported state: seed a job, or edit its state");
+  import_state
+      ->add_option(
+          "FILE", imported.files,
+          "What `cairn state export` wrote: arrow-stream, arrow or parquet; typed files of "
+          "several slots one after another")
+      ->required();
+  import_state->add_option("--to", imported.place, "The new place; must hold no checkpoint")
+      ->type_name("PLACE")
+      ->required();
+  import_state
+      ->add_option("--like", imported.like,
+                   "A checkpoint whose job, offsets and other slots the new one takes over")
+      ->type_name("SOURCE");
+  AddSlotChoice(import_state, &imported.op, &imported.slot);
+  import_state->callback(
+      [=] { *action = [=](Output*) { return ImportState(files, args->import_state); }; });
+
+  QueryOptions& query = args->query;
+  CLI::App* query_state =
+      AddStateVerb(state, "query", "Run SQL over saved state; rows as NDJSON", &query.source);
+  query_state
+      ->add_option(
+          "SQL", query.sql,
+          "One SELECT. Tables: each slot by its name (see `state ls`), and state, all rows "
+          "undecoded")
+      ->required();
+  query_state->callback(
+      [=] { *action = [=](Output* out) { return QueryState(files, args->query, out); }; });
+}
+
+void AddState(CLI::App* app, env::FileSystem* files, Arguments* args, Action* action) {
+  CLI::App* state = app->add_subcommand("state", "Look at saved state, move it in and out");
+  state->require_subcommand(1);
+  AddStateReaders(state, files, args, action);
+  AddStateTables(state, files, args, action);
+  state->footer(
+      "Examples:\n"
+      "  cairn state ls job.cairn\n"
+      "  cairn state cat job.cairn --slot groups --limit 10\n"
+      "  cairn state get job.cairn 1007\n"
+      "  cairn state get job.cairn '[1007, \"apple\"]'\n"
+      "  cairn state export job.cairn --typed --format parquet -o state/\n"
+      "  cairn state query job.cairn 'SELECT auction, n FROM groups WHERE n > 100'\n"
+      "  cairn state import edited.parquet --like job.cairn --to job2.cairn");
+}
+
+void PrintError(const Status& status) { fmt::print(stderr, "cairn: {}\n", status.message()); }
+
+int Report(const Result<ExitCode>& outcome) {
+  if (outcome.ok()) return static_cast<int>(*outcome);
+  PrintError(outcome.status());
+  return static_cast<int>(ExitCodeOf(outcome.status().code()));
+}
+
+/// The verb that help is wanted of: `cairn state export` in an error about its options.
+std::string VerbOf(const CLI::App& app) {
+  std::string verb = "cairn";
+  const CLI::App* at = &app;
+  while (!at->get_subcommands().empty()) {
+    at = at->get_subcommands().front();
+    verb += " " + at->get_name();
+  }
+  return verb;
+}
+
+int ReportParseError(const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+    return app.exit(error);  // --help and --version, on standard output
+  }
+  fmt::print(stderr, "cairn: {}. See `{} --help`\n", error.what(), VerbOf(app));
+  return static_cast<int>(ExitCode::kUsage);
+}
+
+int ParseAndRun(env::FileSystem* files, int argc, const char* const* argv) {
+  CLI::App app("Durable keyed state and exactly-once checkpoints for stream processing", "cairn");
+  app.set_version_flag("--version", "cairn " CAIRN_VERSION);
+  app.require_subcommand(1);
+  app.footer(
+      "Start with: cairn run job.sql, then cairn checkpoint ls job.cairn and cairn state ls "
+      "job.cairn.\n"
+      "Exit codes: 0 done, 1 differs, not valid or not found, 2 usage or bad input, 3 damaged or "
+      "unreadable state,\n"
+      "4 unavailable, 130/143 stopped by a signal after a last checkpoint.");
+  Arguments args;
+  Action action;
+  AddRun(&app, files, &args, &action);
+  AddCheckpoint(&app, files, &args, &action);
+  AddState(&app, files, &args, &action);
+  try {
+    app.parse(argc, const_cast<char**>(argv));
+  } catch (const CLI::ParseError& error) {
+    return ReportParseError(app, error);
+  }
+  Output out(stdout);
+  Result<ExitCode> outcome = action(&out);
+  const Status written = out.Finish();
+  if (outcome.ok() && !written.ok()) outcome = written;
+  return Report(outcome);
+}
+
+}  // namespace
+
+int Main(env::FileSystem* files, int argc, const char* const* argv) {
+  try {
+    return ParseAndRun(files, argc, argv);
+  } catch (const std::bad_alloc&) {
+    PrintError(Status::ResourceExhausted("out of memory. Free some, or set state.memory_budget"));
+    return static_cast<int>(ExitCodeOf(StatusCode::kResourceExhausted));
+  } catch (const std::exception& error) {
+    PrintError(Status::Internal(fmt::format("unexpected: {}. Report this as a bug", error.what())));
+    return static_cast<int>(ExitCodeOf(StatusCode::kInternal));
+  }
+}
+
+}  // namespace cairn::cli

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/source_reference.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace cairn::cli {
+namespace {
+
+Result<std::string_view> StripScheme(std::string_view text) {
+  const size_t colon = text.find("://");
+  if (colon == std::string_view::npos) return text;
+  const std::string_view scheme = text.substr(0, colon);
+  if (scheme == "file") return text.substr(colon + 3);
+  return Status::InvalidArgument(fmt::format(
+      "'{}' has the unknown scheme '{}'. Name a directory, file://DIR or a snapshot file", text,
+      scheme));
+}
+
+}  // namespace
+
+Result<SourceReference> ResolveSource(env::FileSystem* files, std::string_view text) {
+  CAIRN_ASSIGN_OR_RETURN(const std::string_view path, StripScheme(text));
+  SourceReference source;
+  source.path = path;
+  if (source.path.empty()) return Status::InvalidArgument("SOURCE is empty. Name a directory");
+
+  // A name with '@' in it that exists is that name.
+  Result<env::FileInfo> info = files->Stat(source.path);
+  const size_t at = path.rfind('@');
+  if (!info.ok() && info.status().code() == StatusCode::kNotFound && at != std::string_view::npos) {
+    const std::string_view digits = path.substr(at + 1);
+    uint64_t id = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), id);
+    if (error != std::errc() || end != digits.data() + digits.size() || id == 0) {
+      return Status::InvalidArgument(
+          fmt::format("'{}' is no checkpoint id in '{}'. Write PLACE@ID with a number from `cairn "
+                      "checkpoint ls`",
+                      digits, text));
+    }
+    source.path = path.substr(0, at);
+    source.id = base::CheckpointId(id);
+    info = files->Stat(source.path);
+  }
+  if (!info.ok()) {
+    if (info.status().code() != StatusCode::kNotFound) return std::move(info).status();
+    return Status::NotFound(fmt::format("there is no file or directory '{}'", source.path));
+  }
+  source.is_file = !info->is_directory;
+  if (source.is_file && source.id) {
+    return Status::InvalidArgument(
+        fmt::format("'{}' is a file and has no checkpoint {}. Leave out '@{}'", source.path,
+                    source.id->value, source.id->value));
+  }
+  return source;
+}
+
+}  // namespace cairn::cli

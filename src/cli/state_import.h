@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cairn state import: make a committed cut of exported state, in a new place.
+//
+// Invariants
+//  1. All input is read and checked before the place is made.
+//  2. The place must hold no checkpoint: nothing is ever replaced.
+//
+// Threads: one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cairn/status.h"
+#include "cli/exit_code.h"
+#include "env/file_system.h"
+
+namespace cairn::cli {
+
+struct ImportOptions {
+  std::vector<std::string> files;
+  std::string place;
+  std::string like;  ///< place whose job, offsets and other slots are taken over; empty = none
+  std::string op;    ///< what a table without a description holds: operator uid or id, and slot
+  std::string slot;
+};
+
+/// Shape:    FILE is a canonical stream, an opaque table or a typed table. A table that lost its
+///           description (another program wrote it) is read as slot `op`, `slot` of `like`.
+/// Errors:   kInvalidArgument (not such a file, columns that do not fit, a row twice, a place that
+///           holds a checkpoint) · kCorruption · kFenced · kResourceExhausted · kUnavailable.
+Result<ExitCode> ImportState(env::FileSystem* files, const ImportOptions& options);
+
+}  // namespace cairn::cli

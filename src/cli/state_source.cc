@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/state_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "base/coding.h"
+#include "base/ids.h"
+#include "checkpoint/merged_scan.h"
+#include "cli/slot_json.h"
+#include "format/canonical_stream.h"
+#include "format/keys.h"
+#include "format/store_records.h"
+
+namespace cairn::cli {
+namespace {
+
+/// How opaque bytes are declared: the codec that is written when nothing is known.
+constexpr std::string_view kOpaqueCodec = "bytes";
+
+bool SlotLess(const SlotDescriptor& a, const SlotDescriptor& b) {
+  return std::tie(a.operator_id, a.name) < std::tie(b.operator_id, b.name);
+}
+
+/// The rows of one key group (or of one subtask's operator state), put in the order of their keys.
+class SortedGroup {
+ public:
+  bool BelongsTo(const checkpoint::MergedRow& row) const {
+    return rows_.empty() || (rows_[0].keyed == row.keyed && rows_[0].group == row.group);
+  }
+  void Add(const checkpoint::MergedRow& row) {
+    rows_.push_back({row.keyed, row.group, row.slot.size(), row.user_key.size(),
+                     row.stored_key.size(), bytes_.size(), row.value.size()});
+    bytes_.append(row.stored_key).append(row.value);
+  }
+  /// True when a visitor has ended the scan.
+  bool ended() const { return ended_; }
+
+  Status Drain(const checkpoint::MergedRowVisitor& visit) {
+    std::sort(rows_.begin(), rows_.end(),
+              [this](const Row& a, const Row& b) { return StoredKey(a) < StoredKey(b); });
+    for (const Row& row : rows_) {
+      const std::string_view stored = StoredKey(row);
+      // The user key ends the stored key; a named slot stands before it, with a '|' between.
+      const std::string_view user_key = stored.substr(stored.size() - row.user_key);
+      const std::string_view slot =
+          row.slot == 0 ? std::string_view()
+                        : stored.substr(stored.size() - row.user_key - 1 - row.slot, row.slot);
+      Status visited = visit({row.keyed, row.group, slot, user_key, stored,
+                              std::string_view(bytes_).substr(row.at + row.stored, row.value)});
+      ended_ = visited.code() == StatusCode::kCancelled;
+      CAIRN_RETURN_IF_ERROR(visited);
+    }
+    rows_.clear();
+    bytes_.clear();
+    return {};
+  }
+
+ private:
+  struct Row {
+    bool keyed;
+    uint32_t group;
+    size_t slot;  // lengths, and where stored key and value begin
+    size_t user_key;
+    size_t stored;
+    size_t at;
+    size_t value;
+  };
+  std::string_view StoredKey(const Row& row) const {
+    return std::string_view(bytes_).substr(row.at, row.stored);
+  }
+
+  std::vector<Row> rows_;
+  std::string bytes_;
+  bool ended_ = false;
+};
+
+class CutSource final : public StateSource {
+ public:
+  explicit CutSource(std::unique_ptr<checkpoint::CutReader> cut) : cut_(std::move(cut)) {
+    for (const auto& op : cut_->manifest().operators) {
+      for (const auto& slot : op.slots) {
+        slots_.push_back(SlotOf(op, slot));
+        if (slot.value_codec == kOpaqueCodec && slot.version == 1) continue;  // says nothing
+        versions_.push_back({op.operator_id.value, slot.value_codec, slot.version, slot.name});
+      }
+    }
+    std::sort(slots_.begin(), slots_.end(), SlotLess);
+    std::sort(versions_.begin(), versions_.end());
+  }
+
+  std::string Name() const override {
+    return fmt::format("{}@{}", cut_->directory(), cut_->manifest().checkpoint_id.value);
+  }
+  uint32_t key_groups() const override { return cut_->manifest().key_groups; }
+  const format::SlotHash& slot_hash() const override { return cut_->manifest().slot_hash; }
+  const std::vector<format::StateVersion>& state_versions() const override { return versions_; }
+  const std::vector<SlotDescriptor>& slots() const override { return slots_; }
+  const checkpoint::CutReader* cut() const override { return cut_.get(); }
+
+  Status Scan(OperatorId op, KeyGroupRange groups, const StateRowVisitor& visit) const override {
+    SortedGroup rows;
+    CAIRN_RETURN_IF_ERROR(checkpoint::ScanOperator(
+        *cut_, op, groups, [&](const checkpoint::MergedRow& row) -> Status {
+          if (!rows.BelongsTo(row)) CAIRN_RETURN_IF_ERROR(VisitGroup(op, &rows, visit));
+          rows.Add(row);
+          return {};
+        }));
+    Status visited = rows.ended() ? Status() : VisitGroup(op, &rows, visit);
+    return visited.code() == StatusCode::kCancelled ? Status() : visited;
+  }
+
+ private:
+  Status VisitGroup(OperatorId op, SortedGroup* rows, const StateRowVisitor& visit) const {
+    return rows->Drain([&](const checkpoint::MergedRow& row) -> Status {
+      const size_t slot = IndexOf(op, row.slot);
+      if (slot == slots_.size()) {
+        return Status::Corruption(
+            fmt::format("operator {} has rows of slot '{}', which the manifest does not name",
+                        base::ToHex16(op), row.slot));
+      }
+      return visit({slot, row.keyed, row.group, row.user_key, row.stored_key, row.value});
+    });
+  }
+
+  std::unique_ptr<checkpoint::CutReader> cut_;
+  std::vector<SlotDescriptor> slots_;
+  std::vector<format::StateVersion> versions_;
+};
+
+/// Where a row of a snapshot lies.
+struct SnapshotRow {
+  std::string_view key;
+  std::string_view value;
+};
+
+class SnapshotSource final : public StateSource {
+ public:
+  SnapshotSource(std::string name, std::string bytes, format::KeyLayout layout)
+      : name_(std::move(name)), bytes_(std::move(bytes)), layout_(layout) {}
+
+  Status Load() {
+    Result<format::CanonicalStream> stream = format::ReadCanonicalStream(bytes_);
+    if (stream.ok()) {
+      Apply(stream->batches);
+      versions_ = stream->state_versions;
+      keep_alive_.push_back(std::make_shared<format::CanonicalStream>(*std::move(stream)));
+      return FindSlots();
+    }
+    Result<format::ChangelogStream> changelog = format::ReadChangelogStream(bytes_);
+    if (!changelog.ok()) return std::move(stream).status().WithContext(name_);
+    return LoadChangelog(*std::move(changelog));
+  }
+
+  std::string Name() const override { return name_; }
+  uint32_t key_groups() const override { return layout_.key_groups(); }
+  const format::SlotHash& slot_hash() const override { return slot_hash_; }
+  const std::vector<format::StateVersion>& state_versions() const override { return versions_; }
+  const std::vector<SlotDescriptor>& slots() const override { return slots_; }
+
+  Status Scan(OperatorId op, KeyGroupRange groups, const StateRowVisitor& visit) const override {
+    const auto found = rows_.find(op.value);
+    if (found == rows_.end()) return {};
+    for (const auto& [stored, row] : found->second) {
+      const format::StoredKey key = layout_.Parse(stored);
+      const bool keyed = key.kind == format::StoredKeyKind::kKeyed;
+      if (keyed ? !groups.Contains(key.group) : groups.size() != key_groups()) continue;
+      const auto [slot_name, user_key] = SlotAndKey(key);
+      Status visited =
+          visit({IndexOf(op, slot_name), keyed, key.group, user_key, stored, row.value});
+      if (visited.code() == StatusCode::kCancelled) return {};
+      CAIRN_RETURN_IF_ERROR(visited);
+    }
+    return {};
+  }
+
+ private:
+  static std::pair<std::string_view, std::string_view> SlotAndKey(const format::StoredKey& key) {
+    if (key.kind != format::StoredKeyKind::kOperatorState) return {key.slot, key.user_key};
+    const size_t bar = key.user_key.find('|');
+    if (bar == std::string_view::npos) return {"", key.user_key};
+    return {key.user_key.substr(0, bar), key.user_key.substr(bar + 1)};
+  }
+
+  /// The later row wins; of two operator-state counters of 8 bytes the greater one does, so that
+  /// source offsets merged from several subtasks never go back.
+  void Put(uint64_t op, std::string_view key, std::string_view value) {
+    auto [at, inserted] = rows_[op].try_emplace(key, SnapshotRow{key, value});
+    if (inserted) return;
+    if (layout_.Parse(key).kind == format::StoredKeyKind::kOperatorState && value.size() == 8 &&
+        at->second.value.size() == 8 &&
+        base::LoadLE<int64_t>(value.data()) < base::LoadLE<int64_t>(at->second.value.data())) {
+      return;
+    }
+    at->second.value = value;
+  }
+
+  void Apply(const std::vector<format::CanonicalBatch>& batches) {
+    for (const auto& batch : batches) {
+      for (size_t i = 0; i < batch.rows.rows; ++i) {
+        if (batch.rows.kind(i) == base::SavedRowKind::kErase) {
+          rows_[batch.operator_ids[i]].erase(batch.rows.key(i));
+        } else {
+          Put(batch.operator_ids[i], batch.rows.key(i), batch.rows.value(i));
+        }
+      }
+    }
+  }
+
+  Status LoadChangelog(format::ChangelogStream changelog) {
+    if (changelog.materialisation == format::ChangelogRowKind::kMaterialisedHandle &&
+        !changelog.materialisation_value.empty()) {
+      return Status::InvalidArgument(fmt::format(
+          "'{}' keeps its base in another store ({}), which cannot be read from here. Take a "
+          "snapshot with the base in it",
+          name_, changelog.materialisation_value));
+    }
+    auto kept = std::make_shared<format::ChangelogStream>(std::move(changelog));
+    // The inner snapshot may lie at any offset of the outer one: copied, so that it is aligned.
+    auto inner_bytes = std::make_shared<std::string>(kept->materialisation_value);
+    Result<format::CanonicalStream> inner = format::ReadCanonicalStream(*inner_bytes);
+    if (!inner.ok()) return std::move(inner).status().WithContext(name_);
+    versions_ = inner->state_versions;
+    Apply(inner->batches);
+    Apply(kept->batches);
+    keep_alive_ = {inner_bytes, kept, std::make_shared<format::CanonicalStream>(*std::move(inner))};
+    return FindSlots();
+  }
+
+  Status FindSlots() {
+    std::set<std::tuple<uint64_t, std::string, SlotKind>> found;
+    for (const auto& [op, rows] : rows_) {
+      for (const auto& [stored, row] : rows) {
+        const format::StoredKey key = layout_.Parse(stored);
+        found.emplace(op, std::string(SlotAndKey(key).first),
+                      key.kind == format::StoredKeyKind::kOperatorState ? SlotKind::kOperatorValue
+                                                                        : SlotKind::kKeyedValue);
+      }
+    }
+    for (const auto& [op, name, kind] : found) {
+      if (!slots_.empty() && slots_.back().operator_id.value == op && slots_.back().name == name) {
+        return Status::InvalidArgument(
+            fmt::format("'{}': operator {} has slot '{}' as keyed and as operator state", name_,
+                        base::ToHex16(OperatorId(op)), name));
+      }
+      SlotDescriptor slot;
+      slot.operator_id = OperatorId(op);
+      slot.name = name;
+      slot.kind = kind;
+      slot.key_codec = slot.value_codec = std::string(kOpaqueCodec);
+      for (const format::StateVersion& version : versions_) {
+        if (version.operator_id != op || version.slot != name) continue;
+        slot.value_codec = version.state_type;
+        slot.version = version.version;
+      }
+      slots_.push_back(std::move(slot));
+    }
+    return {};
+  }
+
+  std::string name_;
+  std::string bytes_;
+  format::KeyLayout layout_;
+  format::SlotHash slot_hash_;
+  std::vector<format::StateVersion> versions_;
+  std::vector<SlotDescriptor> slots_;
+  std::vector<std::shared_ptr<const void>> keep_alive_;
+  std::map<uint64_t, std::map<std::string_view, SnapshotRow>> rows_;
+};
+
+constexpr uint64_t kSnapshotBytesMax = uint64_t{1} << 40;
+
+/// A sidecar beside a snapshot says what its bytes must be. Without one there is nothing to check.
+Status CheckSidecar(env::FileSystem* files, const std::string& path, const std::string& bytes) {
+  const Result<std::string> sidecar =
+      env::ReadWholeFile(files, path + std::string(kSidecarSuffix), format::kSmallRecordBytesMax);
+  if (!sidecar.ok()) {
+    return sidecar.status().code() == StatusCode::kNotFound ? Status() : sidecar.status();
+  }
+  const std::string_view payload = bytes;
+  const std::string_view text = *sidecar;
+  const format::SnapshotVerdict verdict = format::JudgeSnapshot(&payload, &text);
+  if (verdict == format::SnapshotVerdict::kValid) return {};
+  std::string message =
+      fmt::format("'{}' is {} by its sidecar '{}{}'. Take another copy of the snapshot", path,
+                  format::SnapshotVerdictName(verdict), path, kSidecarSuffix);
+  return verdict == format::SnapshotVerdict::kUnsupported
+             ? Status::UnsupportedFormat(std::move(message))
+             : Status::Corruption(std::move(message));
+}
+
+std::string OperatorText(const SlotDescriptor& slot) {
+  const std::string hex = base::ToHex16(slot.operator_id);
+  return slot.operator_uid.empty() ? hex : fmt::format("{} ({})", slot.operator_uid, hex);
+}
+
+}  // namespace
+
+size_t StateSource::IndexOf(OperatorId op, std::string_view slot) const {
+  const auto& all = slots();
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].operator_id == op && all[i].name == slot) return i;
+  }
+  return all.size();
+}
+
+Status StateSource::ScanAll(const StateRowVisitor& visit) const {
+  std::set<OperatorId> operators;
+  for (const SlotDescriptor& slot : slots()) operators.insert(slot.operator_id);
+  for (const OperatorId op : operators) {
+    CAIRN_RETURN_IF_ERROR(Scan(op, {0, key_groups()}, visit));
+  }
+  return {};
+}
+
+Result<std::vector<size_t>> StateSource::Find(const std::string& op,
+                                              const std::string& slot) const {
+  std::vector<size_t> found;
+  std::string there;
+  for (size_t i = 0; i < slots().size(); ++i) {
+    const SlotDescriptor& candidate = slots()[i];
+    there += fmt::format("{}{} slot {}", there.empty() ? "" : "; ", OperatorText(candidate),
+                         candidate.name);
+    const bool of_operator =
+        op.empty() || op == candidate.operator_uid || op == base::ToHex16(candidate.operator_id);
+    if (of_operator && (slot.empty() || slot == candidate.name)) found.push_back(i);
+  }
+  if (!found.empty()) return found;
+  return Status::NotFound(fmt::format(
+      "{} has no slot{}{}. It has: {}", Name(), op.empty() ? "" : " of operator '" + op + "'",
+      slot.empty() ? "" : " named '" + slot + "'", there.empty() ? "no state" : there));
+}
+
+Result<std::unique_ptr<StateSource>> OpenSnapshot(std::string name, std::string bytes,
+                                                  uint32_t key_groups) {
+  if (bytes.starts_with("ARROW1") || bytes.starts_with("PAR1")) {
+    return Status::InvalidArgument(fmt::format(
+        "'{}' is {}, not a snapshot. Make a place of it with `cairn state import`, or open it with "
+        "any {} reader",
+        name, bytes[0] == 'A' ? "an Arrow file" : "a Parquet file",
+        bytes[0] == 'A' ? "Arrow" : "Parquet"));
+  }
+  CAIRN_ASSIGN_OR_RETURN(const format::KeyLayout layout,
+                         format::KeyLayout::ForKeyGroups(key_groups));
+  auto source = std::make_unique<SnapshotSource>(std::move(name), std::move(bytes), layout);
+  CAIRN_RETURN_IF_ERROR(source->Load());
+  return std::unique_ptr<StateSource>(std::move(source));
+}
+
+Result<std::unique_ptr<StateSource>> OpenStateSource(env::FileSystem* files,
+                                                     std::string_view text) {
+  CAIRN_ASSIGN_OR_RETURN(const SourceReference source, ResolveSource(files, text));
+  if (source.is_file) {
+    CAIRN_ASSIGN_OR_RETURN(std::string bytes,
+                           env::ReadWholeFile(files, source.path, kSnapshotBytesMax));
+    CAIRN_RETURN_IF_ERROR(CheckSidecar(files, source.path, bytes));
+    return OpenSnapshot(source.path, std::move(bytes));
+  }
+  CAIRN_ASSIGN_OR_RETURN(auto cut, checkpoint::CutReader::Open(files, source.path, source.id));
+  return std::unique_ptr<StateSource>(std::make_unique<CutSource>(std::move(cut)));
+}
+
+}  // namespace cairn::cli

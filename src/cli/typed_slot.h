@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A slot as a table with named, typed columns: its key columns, its value columns and, where one
+// saved value holds several ranked rows (Top-N), one row for each of them with its rank.
+//
+//   key columns…  value columns…                       one row a saved row
+//   key columns…  payload columns…  rank  sort_key     one row a ranked row (value codec "topn")
+//
+// A key or value of a codec that has no columns is one column: bigint (int64), text (string), bytes
+// (any other). The descriptor rides in the schema's metadata, so that what is exported can be
+// imported without a word said twice.
+//
+// Threads: one.
+#pragma once
+
+#include <arrow/type_fwd.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cairn/state_table.h"
+#include "cairn/status.h"
+
+namespace cairn::cli {
+
+/// How the bytes of a key or a value are columns.
+struct SideShape {
+  enum class Coding : uint8_t { kRow, kText, kBytes };
+  Coding coding = Coding::kBytes;
+  std::vector<ColumnSpec> columns;
+};
+SideShape KeyShapeOf(const SlotDescriptor& slot);
+SideShape ValueShapeOf(const SlotDescriptor& slot);  ///< of Top-N: of one ranked row
+
+/// True when a saved value is unnested to ranked rows.
+bool HoldsRankedRows(const SlotDescriptor& slot);
+
+/// Schema of the typed table, with the slot's descriptor as metadata.
+///
+/// Errors:   kCorruption for a column type that this version does not know.
+Result<std::shared_ptr<arrow::Schema>> TypedSchemaOf(const SlotDescriptor& slot);
+
+/// Collect saved rows into typed record batches.
+class TypedSlotDecoder {
+ public:
+  static Result<TypedSlotDecoder> Make(SlotDescriptor slot);
+  TypedSlotDecoder(TypedSlotDecoder&&) noexcept;
+  TypedSlotDecoder& operator=(TypedSlotDecoder&&) noexcept;
+  ~TypedSlotDecoder();
+
+  const SlotDescriptor& slot() const;
+  const std::shared_ptr<arrow::Schema>& schema() const;
+  size_t key_columns() const;  ///< how many of the schema's fields are the key's
+
+  /// Errors:   kCorruption naming operator, slot, key and codec. It is never taken for absent.
+  Status Append(std::string_view user_key, std::string_view value);
+
+  int64_t rows() const;    ///< in the batch being made
+  uint64_t bytes() const;  ///< saved bytes in it
+
+  /// Return the rows so far and start anew.
+  Result<std::shared_ptr<arrow::RecordBatch>> Finish();
+
+ private:
+  struct State;
+  explicit TypedSlotDecoder(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+/// Take a saved row made from a typed table.
+using SavedRowVisitor = std::function<Status(std::string_view user_key, std::string_view value)>;
+
+/// Turn typed record batches back into saved rows.
+///
+/// Shape:    rows of one Top-N key are adjacent and in rank order, as an export has them.
+/// Errors:   kInvalidArgument for columns that are not the slot's, a null where none may be, ranks
+///           that do not count from 1, or a key whose ranked rows are not adjacent.
+class TypedSlotEncoder {
+ public:
+  static Result<TypedSlotEncoder> Make(SlotDescriptor slot, SavedRowVisitor visit);
+  TypedSlotEncoder(TypedSlotEncoder&&) noexcept;
+  TypedSlotEncoder& operator=(TypedSlotEncoder&&) noexcept;
+  ~TypedSlotEncoder();
+
+  Status Append(const arrow::RecordBatch& batch);
+  /// Hand over the last Top-N partition.
+  Status Finish();
+
+ private:
+  struct State;
+  explicit TypedSlotEncoder(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace cairn::cli
