@@ -227,7 +227,8 @@ Result<std::unique_ptr<stream::Source>> MakeNexmarkSource(const stream::TableDef
                                                           const std::vector<int>& columns,
                                                           const NexmarkOptions& options,
                                                           env::Clock* clock) {
-  for (const std::shared_ptr<arrow::Field>& field : SchemaOf(table)->fields()) {
+  const std::shared_ptr<arrow::Schema> declared = SchemaOf(table);
+  for (const std::shared_ptr<arrow::Field>& field : declared->fields()) {
     CAIRN_RETURN_IF_ERROR(GeneratedColumn(*field).status().WithContext("table " + table.name));
   }
   const std::shared_ptr<arrow::Schema> schema = SchemaOf(table, columns);
