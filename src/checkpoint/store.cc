@@ -515,9 +515,13 @@ Result<std::unique_ptr<CheckpointStore>> OpenLocalStore(env::FileSystem* files,
   Result<std::unique_ptr<env::LocalObjectStore>> objects =
       env::LocalObjectStore::Open(files, directory, {.fsync = options.fsync, .sweep = true});
   if (!objects.ok()) return objects.status().WithContext(context);
+  env::LocalObjectStore* local = objects->get();
   Result<std::unique_ptr<CheckpointStore>> store =
       OpenStore(*std::move(objects), *std::move(lock), std::move(options));
   if (!store.ok()) return store.status().WithContext(context);
+  // The directories that all checkpoints share are no checkpoint's cost.
+  const Status prepared = local->PrepareFor(std::string(kCheckpointsPrefix) + "any");
+  if (!prepared.ok()) return prepared.WithContext(context);
   return store;
 }
 

@@ -173,6 +173,10 @@ Result<std::string> LocalObjectStore::WriteTemporary(const std::string& director
   return path;
 }
 
+Status LocalObjectStore::PrepareFor(const std::string& key) {
+  return PrepareDirectory(key).status();
+}
+
 Status LocalObjectStore::CreateIfAbsent(const std::string& key, std::string_view bytes) {
   CAIRN_ASSIGN_OR_RETURN(const std::string directory, PrepareDirectory(key));
   CAIRN_ASSIGN_OR_RETURN(const std::string temporary,
@@ -314,13 +318,13 @@ Status LocalObjectStore::Delete(const std::string& key) {
   const std::string path = JoinPath(root_, key);
   const Status removed = files_->RemoveFile(path);
   if (!removed.ok() && removed.code() != StatusCode::kNotFound) return removed;
-  // Directories without objects are not kept: a bucket has none either.
-  std::string directory = DirectoryOf(path);
-  while (directory.size() > root_.size() && files_->RemoveDirectory(directory).ok()) {
+  // A directory goes with its last object. Not those above it: they would have to be made durable
+  // again.
+  const std::string directory = DirectoryOf(path);
+  if (directory.size() > root_.size() && files_->RemoveDirectory(directory).ok()) {
     std::lock_guard<std::mutex> lock(mutex_);
     made_directories_.erase(directory);
     poisoned_.erase(directory);
-    directory = DirectoryOf(directory);
   }
   return {};
 }

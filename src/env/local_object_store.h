@@ -50,6 +50,9 @@ class LocalObjectStore final : public ObjectStore {
   Result<std::vector<ObjectInfo>> List(const std::string& prefix) override;
   Status Delete(const std::string& key) override;
 
+  /// Make the directory of `key` durable now, so that no later write there has to.
+  Status PrepareFor(const std::string& key);
+
   /// Temporary names that opening removed.
   uint64_t swept() const { return swept_; }
 

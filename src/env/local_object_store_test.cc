@@ -167,11 +167,11 @@ TEST_F(LocalObjectStoreTest, ListingGivesSortedKeysUnderAPrefix) {
   EXPECT_EQ(store_->List("nothing")->size(), 0u);
 }
 
-TEST_F(LocalObjectStoreTest, DeletingIsIdempotentAndRemovesEmptyDirectories) {
+TEST_F(LocalObjectStoreTest, DeletingIsIdempotentAndRemovesAnEmptyDirectory) {
   ASSERT_TRUE(store_->CreateIfAbsent("a/b/c", "1").ok());
   EXPECT_TRUE(store_->Delete("a/b/c").ok());
   EXPECT_TRUE(store_->Delete("a/b/c").ok());
-  EXPECT_EQ(memory_.Stat("/store/a").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(memory_.Stat("/store/a/b").status().code(), StatusCode::kNotFound);
   EXPECT_TRUE(store_->CreateIfAbsent("a/b/c", "2").ok());
   CutPower();
   EXPECT_EQ(Get("a/b/c"), "2");
@@ -209,6 +209,15 @@ TEST_F(LocalObjectStoreTest, WithoutFsyncNothingIsSynced) {
   ASSERT_TRUE(store_->CreateIfAbsent("d/k", "1").ok());
   ASSERT_TRUE(store_->CompareAndSwap("d/h", std::nullopt, "1").ok());
   EXPECT_EQ(files_.Count("fsync"), 0u);
+}
+
+TEST_F(LocalObjectStoreTest, APreparedDirectoryCostsLaterWritesNothing) {
+  ASSERT_TRUE(store_->PrepareFor("a/b/x").ok());
+  files_.Disarm();
+  ASSERT_TRUE(store_->CreateIfAbsent("a/b/k", "1").ok());
+  EXPECT_EQ(files_.Count("fsync"), 2u);
+  CutPower();
+  EXPECT_EQ(Get("a/b/k"), "1");
 }
 
 TEST_F(LocalObjectStoreTest, SyncsPerCallAreAsCounted) {
