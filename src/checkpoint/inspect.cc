@@ -185,9 +185,9 @@ Result<LoadedFrame> CutReader::ReadFrame(const format::StateFrame& frame,
   return loaded;
 }
 
-Result<std::vector<PreparedSink>> CutReader::ReadPreparedSinks() const {
-  CAIRN_ASSIGN_OR_RETURN(const auto cut, LoadedCut::Open(objects_.get(), manifest_));
-  return cut->sinks();
+Result<std::shared_ptr<const Cut>> CutReader::AsCut() const {
+  CAIRN_ASSIGN_OR_RETURN(auto cut, LoadedCut::Open(objects_.get(), manifest_));
+  return std::shared_ptr<const Cut>(std::move(cut));
 }
 
 void CutReader::VerifySections(CutVerdict* verdict) const {
@@ -213,7 +213,7 @@ void CutReader::VerifySinkFrame(CutVerdict* verdict) const {
   if (!manifest_->prepared_sink_frame || !objects_->Has(manifest_->node_data.chunk)) return;
   FrameBuffer buffer;
   Status checked = frames_->ReadSinks(true, &buffer).status();
-  if (checked.ok()) checked = ReadPreparedSinks().status();
+  if (checked.ok()) checked = AsCut().status();
   if (!checked.ok()) {
     verdict->problems.push_back(std::string(checked.message()));
     return;

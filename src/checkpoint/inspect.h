@@ -21,9 +21,9 @@
 
 #include "base/ids.h"
 #include "cairn/status.h"
-#include "checkpoint/cut.h"
 #include "checkpoint/frame_reader.h"
 #include "checkpoint/place.h"
+#include "checkpoint/recovery.h"
 #include "env/file_system.h"
 #include "format/frame.h"
 #include "format/manifest.h"
@@ -88,10 +88,11 @@ class CutReader {
   /// Errors:   kCorruption, naming object, frame and the first thing that differs.
   Result<LoadedFrame> ReadFrame(const format::StateFrame& frame, bool verify_sha256 = false) const;
 
-  /// Read what the sinks prepared.
+  /// The cut as a restore sees it: progress of its sources, and what its sinks prepared. Lives no
+  /// longer than the reader.
   ///
   /// Errors:   kCorruption.
-  Result<std::vector<PreparedSink>> ReadPreparedSinks() const;
+  Result<std::shared_ptr<const Cut>> AsCut() const;
 
   /// Check every byte that the cut depends on: objects and their lengths, schema and footer of its
   /// own, each frame's CRC and SHA-256, its rows and their number.
