@@ -86,7 +86,7 @@ Result<std::unique_ptr<PreparedJob>> PrepareJob(const JobSpec& spec, env::FileSy
   auto job = std::make_unique<PreparedJob>();
   CAIRN_ASSIGN_OR_RETURN(const Backend backend, ParseBackendUri(spec.backend));
   CAIRN_ASSIGN_OR_RETURN(job->place, CheckpointPlaceOf(backend, spec.checkpoints, spec.name));
-  CAIRN_ASSIGN_OR_RETURN(job->plan, sql::Compile(spec.sql));
+  CAIRN_ASSIGN_OR_RETURN(job->plan, sql::Compile(spec.sql, {spec.sql_name}));
   CAIRN_RETURN_IF_ERROR(ApplyOptions(job->plan, spec, &job->options));
   GraphOptions graph;
   graph.job = spec.name;

@@ -28,6 +28,7 @@ using stream::LogLevel;
 struct JobSpec {
   std::string name;  ///< of the job, and of its default checkpoint place "./<name>.cairn"
   std::string sql;
+  std::string sql_name;     ///< of the text, for messages: "job.sql"
   std::string backend;      ///< URI; empty = memory://
   std::string checkpoints;  ///< place, "none", or empty = the default place
   /// A retained checkpoint's number, or another place (PLACE or PLACE@ID) to begin from; empty =

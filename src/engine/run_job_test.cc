@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whole jobs from SQL text over small generated files, in this process, against a plain model.
+#include "engine/run_job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "checkpoint/store.h"
+#include "engine/graph_builder.h"
+#include "env/manual_clock.h"
+#include "sql/compile.h"
+#include "stream/job.h"
+
+namespace cairn::engine {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+constexpr int kAuctions = 97;
+
+struct Bid {
+  int64_t auction;
+  int64_t price;
+};
+
+class RunJobTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "cairn-run-job-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    dir_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+
+  std::string Path(const std::string& name) const { return (dir_ / name).string(); }
+
+  void WriteBids(int count) {
+    std::ofstream file(Path("bids.ndjson"));
+    for (int i = 0; i < count; ++i) {
+      const Bid bid{(i * 7919) % kAuctions, (i * 104729LL) % 100003};
+      bids_.push_back(bid);
+      file << R"({"auction":)" << bid.auction << R"(,"price":)" << bid.price << R"(,"url":"u)" << i
+           << "\"}\n";
+    }
+  }
+
+  std::string BidTable(const std::string& more = "") const {
+    return "CREATE TABLE bid (auction BIGINT, price BIGINT, url TEXT) WITH (connector = "
+           "'filesystem', path = '" +
+           Path("bids.ndjson") + "', format = 'ndjson', split_bytes = 65536" + more + ");\n";
+  }
+  std::string SinkTable(const std::string& name, const std::string& columns,
+                        bool changelog = true) const {
+    return "CREATE TABLE " + name + " (" + columns + ") WITH (connector = 'filesystem', path = '" +
+           Path(name) + "', format = 'ndjson'" + (changelog ? ", changelog = true" : "") + ");\n";
+  }
+  std::string CountJob() const {
+    return BidTable() + SinkTable("counts", "auction BIGINT, n BIGINT") +
+           "INSERT INTO counts SELECT auction, count(*) AS n FROM bid GROUP BY auction;\n";
+  }
+  std::string TopJob() const {
+    return SinkTable("top", "auction BIGINT, price BIGINT, rn BIGINT") +
+           "INSERT INTO top SELECT auction, price, rn FROM (SELECT *, ROW_NUMBER() OVER (PARTITION "
+           "BY auction ORDER BY price DESC) AS rn FROM bid) t WHERE rn <= 3;\n";
+  }
+
+  JobSpec Spec(const std::string& sql, uint32_t parallelism = 2) const {
+    JobSpec spec;
+    spec.name = "job";
+    spec.sql = sql;
+    spec.checkpoints = Path("job.cairn");
+    spec.parallelism = parallelism;
+    spec.settings = {{"checkpoint.interval", "100ms"}, {"fs.fsync", "false"}};
+    return spec;
+  }
+
+  Result<JobResult> Run(const JobSpec& spec) {
+    JobControl control;
+    control.stop = stop_.get_token();
+    control.log = [this](LogLevel, const std::string& line) { log_ += line + "\n"; };
+    control.progress_interval_ms = 1;
+    control.on_progress = [this](const JobProgress& progress) {
+      if (progress.rows_in >= stop_after_rows_) stop_.request_stop();
+    };
+    Result<JobResult> result = RunJob(spec, control);
+    stop_ = std::stop_source();
+    return result;
+  }
+
+  /// Net a sink's committed rows: each distinct row with the number of its copies.
+  std::map<std::string, int> Netted(const std::string& sink) const {
+    std::map<std::string, int> rows;
+    if (!fs::exists(Path(sink))) return rows;
+    for (const auto& entry : fs::directory_iterator(Path(sink))) {
+      const std::string name = entry.path().filename().string();
+      if (name[0] == '.' || name[0] == '_') continue;
+      std::ifstream file(entry.path());
+      for (std::string line; std::getline(file, line);) {
+        nlohmann::json row = nlohmann::json::parse(line);
+        const std::string op = row.value("op", "+I");
+        row.erase("op");
+        rows[row.dump()] += op == "+I" || op == "+U" ? 1 : -1;
+      }
+    }
+    std::erase_if(rows, [](const auto& row) { return row.second == 0; });
+    return rows;
+  }
+
+  std::map<std::string, int> ExpectedCounts() const {
+    std::map<int64_t, int64_t> counts;
+    for (const Bid& bid : bids_) ++counts[bid.auction];
+    std::map<std::string, int> rows;
+    for (const auto& [auction, n] : counts) {
+      ++rows[nlohmann::json({{"auction", auction}, {"n", n}}).dump()];
+    }
+    return rows;
+  }
+
+  std::map<std::string, int> ExpectedTop() const {
+    std::map<int64_t, std::vector<int64_t>> prices;
+    for (const Bid& bid : bids_) prices[bid.auction].push_back(bid.price);
+    std::map<std::string, int> rows;
+    for (auto& [auction, of] : prices) {
+      std::sort(of.rbegin(), of.rend());
+      for (size_t i = 0; i < std::min<size_t>(3, of.size()); ++i) {
+        ++rows[nlohmann::json({{"auction", auction}, {"price", of[i]}, {"rn", i + 1}}).dump()];
+      }
+    }
+    return rows;
+  }
+
+  std::vector<fs::path> FilesNamed(const std::string& name) const {
+    std::vector<fs::path> found;
+    for (const auto& entry : fs::recursive_directory_iterator(Path("job.cairn"))) {
+      if (entry.path().filename() == name) found.push_back(entry.path());
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+
+  fs::path dir_;
+  std::vector<Bid> bids_;
+  std::stop_source stop_;
+  uint64_t stop_after_rows_ = UINT64_MAX;
+  std::string log_;
+};
+
+TEST_F(RunJobTest, CountsEqualTheModelAtAnyParallelism) {
+  WriteBids(20000);
+  for (const uint32_t parallelism : {1u, 2u, 3u}) {
+    const auto result = Run(Spec(CountJob(), parallelism));
+    ASSERT_TRUE(result.ok()) << result.status().ToString();
+    EXPECT_EQ(result->outcome.progress.rows_in, 20000u);
+    EXPECT_EQ(Netted("counts"), ExpectedCounts());
+    fs::remove_all(Path("counts"));
+    fs::remove_all(Path("job.cairn"));
+  }
+}
+
+TEST_F(RunJobTest, TwoInsertsReadTheirSharedTableOnce) {
+  WriteBids(20000);
+  const auto result = Run(Spec(CountJob() + TopJob()));
+  ASSERT_TRUE(result.ok()) << result.status().ToString();
+  EXPECT_EQ(result->outcome.progress.rows_in, 20000u);
+  EXPECT_EQ(Netted("counts"), ExpectedCounts());
+  EXPECT_EQ(Netted("top"), ExpectedTop());
+}
+
+TEST_F(RunJobTest, StoppedResumedAndRescaledTheAnswerIsAsIfNothingHadHappened) {
+  WriteBids(120000);
+  const std::string sql = CountJob() + TopJob();
+  int stops = 0;
+  uint64_t rows_in = 0;
+  for (int round = 0;; ++round) {
+    ASSERT_LT(round, 100);
+    stop_after_rows_ = round < 4 ? 1 : UINT64_MAX;
+    const auto result = Run(Spec(sql, std::array{2u, 3u, 1u}[round % 3]));
+    ASSERT_TRUE(result.ok()) << result.status().ToString();
+    rows_in += result->outcome.progress.rows_in;
+    stops += result->outcome.stopped;
+    EXPECT_EQ(result->resumed_from.value > 0, round > 0);
+    if (!result->outcome.stopped) break;
+  }
+  EXPECT_GT(stops, 0);
+  EXPECT_EQ(Netted("counts"), ExpectedCounts());
+  EXPECT_EQ(Netted("top"), ExpectedTop());
+  // Nothing behind a stop barrier is read: every row was read exactly once in all runs together.
+  EXPECT_EQ(rows_in, 120000u);
+  EXPECT_THAT(log_, HasSubstr("rescaled from 2 to 3"));
+  EXPECT_THAT(log_, HasSubstr("as many as its manifest promises"));
+}
+
+TEST_F(RunJobTest, RunningAgainAfterTheEndAddsNothing) {
+  WriteBids(5000);
+  ASSERT_TRUE(Run(Spec(CountJob())).ok());
+  const auto files = FilesNamed("manifest.json");
+  const auto again = Run(Spec(CountJob(), 3));
+  ASSERT_TRUE(again.ok()) << again.status().ToString();
+  EXPECT_TRUE(again->outcome.nothing_new);
+  EXPECT_EQ(FilesNamed("manifest.json"), files);
+  EXPECT_EQ(Netted("counts"), ExpectedCounts());
+}
+
+TEST_F(RunJobTest, InputThatGrewIsReadFromWhereTheLastRunEnded) {
+  WriteBids(3000);
+  ASSERT_TRUE(Run(Spec(CountJob())).ok());
+  {
+    std::ofstream file(Path("bids.ndjson"), std::ios::app);
+    for (int i = 0; i < 100; ++i) {
+      bids_.push_back({i % 5, i});
+      file << R"({"auction":)" << i % 5 << R"(,"price":)" << i << R"(,"url":"v"})" << "\n";
+    }
+  }
+  const auto again = Run(Spec(CountJob()));
+  ASSERT_TRUE(again.ok()) << again.status().ToString();
+  EXPECT_EQ(again->outcome.progress.rows_in, 100u);
+  EXPECT_EQ(Netted("counts"), ExpectedCounts());
+}
+
+TEST_F(RunJobTest, ACheckpointOfAnotherPipelineIsRefusedAndLeftAlone) {
+  WriteBids(1000);
+  ASSERT_TRUE(Run(Spec(CountJob())).ok());
+  const auto manifests = FilesNamed("manifest.json");
+  const auto other = Run(Spec(BidTable() + TopJob()));
+  EXPECT_EQ(other.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(other.status().message()), HasSubstr("counts"));
+  EXPECT_EQ(FilesNamed("manifest.json"), manifests);
+  EXPECT_TRUE(Netted("top").empty());
+  const auto again = Run(Spec(CountJob()));
+  EXPECT_TRUE(again.ok()) << again.status().ToString();
+}
+
+TEST_F(RunJobTest, FreshRefusesAPlaceThatHoldsACheckpoint) {
+  WriteBids(1000);
+  JobSpec spec = Spec(CountJob());
+  spec.fresh = true;
+  ASSERT_TRUE(Run(spec).ok());
+  EXPECT_EQ(Run(spec).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Netted("counts"), ExpectedCounts());
+}
+
+TEST_F(RunJobTest, ADamagedCheckpointIsAnErrorAndNeverAnEmptyStart) {
+  WriteBids(1000);
+  ASSERT_TRUE(Run(Spec(CountJob())).ok());
+  const fs::path object = FilesNamed("state.arrow").back();
+  fs::resize_file(object, fs::file_size(object) / 2);
+  const auto sink = Netted("counts");
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const auto again = Run(Spec(CountJob()));
+    EXPECT_EQ(again.status().code(), StatusCode::kCorruption) << again.status().ToString();
+  }
+  EXPECT_EQ(Netted("counts"), sink);
+}
+
+TEST_F(RunJobTest, AnotherPlacesCheckpointBeginsANewPlaceAndStaysAsItWas) {
+  WriteBids(60000);
+  stop_after_rows_ = 1;
+  ASSERT_TRUE(Run(Spec(CountJob())).ok());
+  stop_after_rows_ = UINT64_MAX;
+  const auto manifests = FilesNamed("manifest.json");
+  JobSpec spec = Spec(CountJob(), 3);
+  spec.from = Path("job.cairn");
+  spec.checkpoints = Path("second.cairn");
+  const auto moved = Run(spec);
+  ASSERT_TRUE(moved.ok()) << moved.status().ToString();
+  EXPECT_EQ(Netted("counts"), ExpectedCounts());
+  EXPECT_EQ(FilesNamed("manifest.json"), manifests);
+  // The new place stands by itself: without the old one it says that nothing is left to do.
+  fs::remove_all(Path("job.cairn"));
+  spec.from.clear();
+  const auto again = Run(spec);
+  ASSERT_TRUE(again.ok()) << again.status().ToString();
+  EXPECT_TRUE(again->outcome.nothing_new);
+  // A place that has a history of its own takes no other.
+  spec.from = Path("second.cairn");
+  EXPECT_FALSE(Run(spec).ok());
+}
+
+TEST_F(RunJobTest, AnOlderCheckpointIsRefusedOnceAnExactlyOnceSinkPublishedAfterIt) {
+  WriteBids(1000);
+  ASSERT_TRUE(Run(Spec(CountJob())).ok());
+  std::ofstream(Path("bids.ndjson"), std::ios::app)
+      << "{\"auction\":1,\"price\":2,\"url\":\"v\"}\n";
+  const auto second = Run(Spec(CountJob()));
+  ASSERT_TRUE(second.ok()) << second.status().ToString();
+  JobSpec spec = Spec(CountJob());
+  spec.from = std::to_string(second->resumed_from.value);
+  const auto back = Run(spec);
+  EXPECT_EQ(back.status().code(), StatusCode::kInvalidArgument) << back.status().ToString();
+  EXPECT_THAT(std::string(back.status().message()), HasSubstr("exactly-once"));
+}
+
+TEST_F(RunJobTest, ASecondProcessOnThePlaceIsRefused) {
+  WriteBids(1000);
+  ASSERT_TRUE(Run(Spec(CountJob())).ok());
+  const auto lock = env::PosixFileSystem()->Lock(Path("job.cairn/LOCK"));
+  ASSERT_TRUE(lock.ok()) << lock.status().ToString();
+  EXPECT_EQ(Run(Spec(CountJob())).status().code(), StatusCode::kFenced);
+}
+
+TEST_F(RunJobTest, WithoutCheckpointsTheOutputComesAtTheEndAndTwoRunsDoNotCollide) {
+  WriteBids(1000);
+  JobSpec spec = Spec(BidTable() + SinkTable("copy", "auction BIGINT", false) +
+                      "INSERT INTO copy SELECT auction FROM bid;\n");
+  spec.checkpoints = "none";
+  ASSERT_TRUE(Run(spec).ok());
+  ASSERT_TRUE(Run(spec).ok());
+  EXPECT_FALSE(fs::exists(Path("job.cairn")));
+  int64_t rows = 0;
+  for (const auto& [row, copies] : Netted("copy")) rows += copies;
+  EXPECT_EQ(rows, 2000);
+}
+
+TEST_F(RunJobTest, AMalformedRowFailsTheJobNamingItsPlaceAndNothingIsLost) {
+  WriteBids(500);
+  std::ofstream(Path("bids.ndjson"), std::ios::app) << "{\"auction\": oops}\n";
+  const auto result = Run(Spec(CountJob()));
+  EXPECT_EQ(result.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(result.status().message()), HasSubstr("bids.ndjson"));
+  EXPECT_THAT(std::string(result.status().message()), HasSubstr("501"));
+  EXPECT_TRUE(Netted("counts").empty());
+}
+
+TEST_F(RunJobTest, MalformedRowsAreSkippedAndCountedWhenTheTableSaysSo) {
+  WriteBids(500);
+  std::ofstream(Path("bids.ndjson"), std::ios::app) << "{\"auction\": oops}\n";
+  const auto result =
+      Run(Spec(BidTable(", on_error = 'skip'") + SinkTable("counts", "auction BIGINT, n BIGINT") +
+               "INSERT INTO counts SELECT auction, count(*) AS n FROM bid GROUP BY auction;\n"));
+  ASSERT_TRUE(result.ok()) << result.status().ToString();
+  EXPECT_EQ(result->outcome.progress.rows_skipped, 1u);
+  EXPECT_EQ(Netted("counts"), ExpectedCounts());
+}
+
+TEST_F(RunJobTest, AnUpdatingQueryIntoATableWithoutChangelogIsRefused) {
+  WriteBids(10);
+  const auto result =
+      Run(Spec(BidTable() + SinkTable("counts", "auction BIGINT, n BIGINT", false) +
+               "INSERT INTO counts SELECT auction, count(*) AS n FROM bid GROUP BY auction;\n"));
+  EXPECT_EQ(result.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(result.status().message()), HasSubstr("changelog"));
+  EXPECT_FALSE(fs::exists(Path("job.cairn")));
+}
+
+TEST_F(RunJobTest, TwoInsertsIntoOneTableAreRefused) {
+  WriteBids(10);
+  const std::string insert =
+      "INSERT INTO counts SELECT auction, count(*) AS n FROM bid GROUP BY auction;\n";
+  const auto result = Run(Spec(CountJob() + insert));
+  EXPECT_EQ(result.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(result.status().message()), HasSubstr("counts"));
+}
+
+TEST_F(RunJobTest, OptionsOfTheTextAreTakenAndTheCallersWin) {
+  WriteBids(10);
+  EXPECT_THAT(
+      std::string(
+          Run(Spec("SET cairn.chekpoint.interval = '1s';\n" + CountJob())).status().message()),
+      HasSubstr("checkpoint.interval"));
+  JobSpec spec = Spec("SET cairn.state.key_groups = 64;\n" + CountJob());
+  ASSERT_TRUE(Run(spec).ok());
+  spec.settings.push_back({"state.key_groups", "128"});
+  EXPECT_THAT(std::string(Run(spec).status().message()), HasSubstr("64"));
+}
+
+/// The frames of a job's one checkpoint, with time and randomness held still.
+std::string StateBytes(const std::string& sql, const std::string& place, bool async_snapshots) {
+  env::ManualClock clock;
+  env::SeededRandom random(7);
+  const auto plan = sql::Compile(sql);
+  EXPECT_TRUE(plan.ok()) << plan.status().ToString();
+  GraphOptions graph_options;
+  graph_options.job = "job";
+  graph_options.files = env::PosixFileSystem();
+  auto built = BuildGraph(*plan, graph_options);
+  EXPECT_TRUE(built.ok()) << built.status().ToString();
+  checkpoint::StoreOptions store_options;
+  store_options.pipeline = built->pipeline;
+  store_options.clock = &clock;
+  store_options.random = &random;
+  auto store = checkpoint::OpenLocalStore(env::PosixFileSystem(), place, store_options);
+  EXPECT_TRUE(store.ok()) << store.status().ToString();
+  EXPECT_TRUE((*store)->Recover().ok());
+  EXPECT_TRUE(NameWriters("deployment", env::PosixFileSystem(), &*built).ok());
+  built->graph.slot_hash_seed = (*store)->slot_hash_seed();
+  stream::JobOptions options;
+  options.coordinator.interval_ms = 0;
+  options.coordinator.async_snapshots = async_snapshots;
+  const auto outcome = stream::RunGraph(built->graph, options, store->get(), nullptr, {});
+  EXPECT_TRUE(outcome.ok()) << outcome.status().ToString();
+  for (const auto& entry : fs::recursive_directory_iterator(place)) {
+    if (entry.path().filename() != "state.arrow") continue;
+    std::ifstream file(entry.path(), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  return "";
+}
+
+TEST_F(RunJobTest, SynchronousAndAsynchronousSnapshotsWriteTheSameBytes) {
+  WriteBids(20000);
+  const std::string sql = CountJob() + TopJob();
+  const std::string async = StateBytes(sql, Path("async"), true);
+  fs::remove_all(Path("counts"));
+  fs::remove_all(Path("top"));
+  EXPECT_GT(async.size(), 0u);
+  EXPECT_TRUE(async == StateBytes(sql, Path("sync"), false));
+}
+
+}  // namespace
+}  // namespace cairn::engine
