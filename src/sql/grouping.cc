@@ -179,8 +179,8 @@ class QueryCompiler::Grouping final : public NameResolver {
     if (BoolField(body, "agg_star") ? name != "count" : arguments.size() != 1) {
       return text_.Error(place, name + "() takes one argument" + (name == "count" ? ", or *" : ""));
     }
-    if (HasAggregate(arguments)) {
-      return text_.Error(place, "an aggregate cannot stand inside another");
+    if (const Json* inner = FindAggregate(arguments)) {
+      return text_.Error(PlaceOf(*inner, place), "an aggregate cannot stand inside another");
     }
     return {};
   }
@@ -194,8 +194,8 @@ class QueryCompiler::Grouping final : public NameResolver {
       CAIRN_ASSIGN_OR_RETURN(value, SettleColumn(inner_.builder(), *std::move(value)));
     }
     if (const Json* filter = Find(body, "agg_filter")) {
-      if (HasAggregate(*filter)) {
-        return text_.Error(PlaceOf(*filter, place), "an aggregate cannot stand in FILTER");
+      if (const Json* inner = FindAggregate(*filter)) {
+        return text_.Error(PlaceOf(*inner, place), "an aggregate cannot stand in FILTER");
       }
       CAIRN_ASSIGN_OR_RETURN(TypedExpression condition, inner_.CompileCondition(*filter, "FILTER"));
       if (!value.has_value()) value = inner_.builder().Boolean(true, place);
@@ -296,7 +296,7 @@ Result<Selection> QueryCompiler::SelectGrouped(const Json& select, Relation from
       continue;
     }
     const Json& key = target != nullptr ? *target->node : item;
-    if (HasAggregate(key)) {
+    if (FindAggregate(key) != nullptr) {
       return text_.Error(item_place, "aggregates are not allowed in GROUP BY");
     }
     CAIRN_RETURN_IF_ERROR(grouping.AddKey(key, target != nullptr ? target->name : NameOf(key)));

@@ -140,9 +140,8 @@ Status QueryCompiler::ApplyWhere(const Json* where, Relation* relation) {
     conditions = std::move(rest);
   }
   for (const Json* condition : conditions) {
-    if (HasAggregate(*condition)) {
-      return text_.Error(PlaceOf(*condition, {}),
-                         "aggregates are not allowed in WHERE: use HAVING");
+    if (const Json* call = FindAggregate(*condition)) {
+      return text_.Error(PlaceOf(*call, {}), "aggregates are not allowed in WHERE: use HAVING");
     }
   }
   RelationResolver names(text_, relation->columns);
@@ -221,7 +220,7 @@ Result<Selection> QueryCompiler::Select(const Json& select, Place place) {
   }
   const bool grouped = Find(select, "groupClause") != nullptr ||
                        Find(select, "havingClause") != nullptr ||
-                       HasAggregate(ListField(select, "targetList"));
+                       FindAggregate(ListField(select, "targetList")) != nullptr;
   Result<Selection> selection =
       grouped ? SelectGrouped(select, std::move(from), std::move(targets), place)
               : SelectPlain(std::move(from), std::move(targets));
@@ -277,7 +276,7 @@ Result<Relation> QueryCompiler::CompileSubquerySelect(const Json& select, Place 
   CAIRN_RETURN_IF_ERROR(ApplyWhere(Find(select, "whereClause"), &from));
   CAIRN_ASSIGN_OR_RETURN(std::vector<Target> targets, ExpandTargets(list, from));
   if (Find(select, "groupClause") != nullptr || Find(select, "havingClause") != nullptr ||
-      HasAggregate(list)) {
+      FindAggregate(list) != nullptr) {
     from.updating = true;  // refused below, at the place of ROW_NUMBER()
   }
   return SelectRanked(std::move(from), std::move(targets), qualifier);

@@ -206,7 +206,8 @@ Result<Relation> QueryCompiler::SelectRanked(Relation from, std::vector<Target> 
   const Json& over = call->at("over");
   const Place over_place = PlaceOf(over, rank.place);
   CAIRN_RETURN_IF_ERROR(
-      RequireOnly(text_, over, over_place, {"partitionClause", "orderClause", "frameOptions"}));
+      RequireOnly(text_, over, over_place,
+                  {"partitionClause", "orderClause", "frameOptions", "startOffset", "endOffset"}));
   const Json* frame = Find(over, "frameOptions");
   if (frame != nullptr && frame->get<int64_t>() != kDefaultFrame) {
     return text_.Error(over_place, "a window frame is not supported: ROW_NUMBER() has none");

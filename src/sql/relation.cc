@@ -135,18 +135,18 @@ const Json* WindowCall(const Json& wrapper) {
   return node.is("FuncCall") && Find(*node.body, "over") != nullptr ? node.body : nullptr;
 }
 
-bool HasAggregate(const Json& wrapper) {
-  if (wrapper.is_array()) {
-    return std::any_of(wrapper.begin(), wrapper.end(), HasAggregate);
-  }
-  if (!wrapper.is_object()) return false;
+const Json* FindAggregate(const Json& wrapper) {
+  if (!wrapper.is_structured()) return nullptr;
   const Node node = NodeOf(wrapper);
-  if (node.is("SubLink")) return false;
+  if (node.is("SubLink")) return nullptr;
   if (node.is("FuncCall") && Find(*node.body, "over") == nullptr &&
       IsAggregateFunction(NamesOf(ListField(*node.body, "funcname")).back())) {
-    return true;
+    return &wrapper;
   }
-  return std::any_of(wrapper.begin(), wrapper.end(), HasAggregate);
+  for (const Json& inner : wrapper) {
+    if (const Json* found = FindAggregate(inner)) return found;
+  }
+  return nullptr;
 }
 
 }  // namespace cairn::sql

@@ -71,8 +71,8 @@ struct Target {
 /// Name a column as PostgreSQL does when there is no AS: the column's, the function's, ?column?.
 std::string NameOf(const Json& node);
 
-/// True when the tree holds an aggregate call (not inside a window function).
-bool HasAggregate(const Json& node);
+/// Find an aggregate call in a tree (not inside a window function); null when there is none.
+const Json* FindAggregate(const Json& node);
 
 /// Give an expression the type that it has as a column: an open NULL or string is TEXT, 256 bits of
 /// a decimal become 128. An INTERVAL cannot be a column.
