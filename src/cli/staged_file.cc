@@ -49,6 +49,8 @@ Status StagedFile::Append(std::string_view bytes) {
 Status StagedFile::Commit() {
   CAIRN_RETURN_IF_ERROR(file_->Sync());
   CAIRN_RETURN_IF_ERROR(file_->Close());
+  // The file system seam makes private files; a result is the user's own.
+  CAIRN_RETURN_IF_ERROR(files_->UseDefaultMode(temporary_));
   CAIRN_RETURN_IF_ERROR(files_->Rename(temporary_, path_));
   committed_ = true;
   return files_->SyncDirectory(DirectoryOf(path_));

@@ -225,7 +225,10 @@ Result<ExportTotals> ExportCanonical(env::FileSystem* files, const StateSource& 
 Result<ExportTotals> ExportTypedSlots(env::FileSystem* files, const StateSource& source,
                                       const std::vector<size_t>& slots, TableFormat format,
                                       const std::string& directory) {
-  CAIRN_RETURN_IF_ERROR(env::CreateDirectories(files, directory, false));
+  if (!files->Stat(directory).ok()) {
+    CAIRN_RETURN_IF_ERROR(env::CreateDirectories(files, directory, false));
+    CAIRN_RETURN_IF_ERROR(files->UseDefaultMode(directory));
+  }
   const std::vector<std::string> names = SlotTableNames(source.slots());
   const std::string_view suffix = format == TableFormat::kArrow ? ".arrow" : ".parquet";
   std::vector<std::unique_ptr<StagedFile>> written;

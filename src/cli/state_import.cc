@@ -8,6 +8,7 @@
 #include <arrow/util/key_value_metadata.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <memory>
@@ -317,7 +318,16 @@ Status TakeProgress(const checkpoint::CutReader& cut, checkpoint::CapturedCut* c
 Result<base::CheckpointId> CommitImport(checkpoint::CheckpointStore* store,
                                         const checkpoint::CapturedCut& captured) {
   CAIRN_RETURN_IF_ERROR(store->Recover().status());
-  CAIRN_ASSIGN_OR_RETURN(const base::CheckpointId id, store->NextId());
+  // Rows that a sink prepared belong to a checkpoint of the other place; none may be newer than the
+  // cut that lists them.
+  base::CheckpointId newest(1);
+  for (const auto& sink : captured.sinks) {
+    for (const auto& piece : sink.pieces) newest = std::max(newest, piece.checkpoint);
+  }
+  base::CheckpointId id;
+  while (id < newest) {
+    CAIRN_ASSIGN_OR_RETURN(id, store->NextId());
+  }
   checkpoint::InlineExecutor executor;
   CAIRN_ASSIGN_OR_RETURN(const checkpoint::PersistedCut persisted,
                          store->Persist(id, captured, &executor));
