@@ -266,6 +266,14 @@ void MemoryFileSystem::PowerCut(Unsynced unsynced, uint64_t seed) {
         const auto& side = random() % 2 == 0 ? node->names : node->synced_names;
         if (auto found = side.find(name); found != side.end()) names[name] = found->second;
       }
+      // A rename is atomic: a file that had a durable name and still has one never loses both.
+      for (const auto& [old_name, child] : node->synced_names) {
+        const auto is_child = [&child](const auto& entry) { return entry.second == child; };
+        const auto renamed = std::find_if(node->names.begin(), node->names.end(), is_child);
+        if (renamed == node->names.end()) continue;  // removed: may be gone
+        if (std::find_if(names.begin(), names.end(), is_child) != names.end()) continue;
+        names[names.contains(old_name) ? renamed->first : old_name] = child;
+      }
       node->names = std::move(names);
     }
     node->synced_names = node->names;

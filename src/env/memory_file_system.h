@@ -21,7 +21,8 @@ namespace cairn::env {
 enum class Unsynced : uint8_t {
   kDrop,    ///< none survives
   kKeep,    ///< all survives: the same as a killed process
-  kRandom,  ///< each name by a coin; each 512-byte sector kept, zeroed or garbled
+  kRandom,  ///< each name by a coin (a renamed file keeps one of its two); each 512-byte sector
+            ///< kept, zeroed or garbled
 };
 
 class MemoryFileSystem final : public FileSystem {
