@@ -307,9 +307,12 @@ class FilesystemSink final : public stream::Sink {
                                 " exists (" + std::to_string(descriptor.rows) + " rows)");
     }
     if (!staged_missing && !final_missing) {
+      // Some file systems can leave both names of a rename after a power cut.
+      CAIRN_ASSIGN_OR_RETURN(const bool same, SameBytes(staged, final));
+      if (same) return files->RemoveFile(staged);
       return Status::AlreadyExists(final +
-                                   " exists already and is not of this checkpoint; move it "
-                                   "away, its place belongs to " +
+                                   " exists already and is not of this checkpoint; move it away, "
+                                   "its place belongs to " +
                                    staged);
     }
     const uint64_t size = staged_missing ? final_info->size : staged_info->size;
@@ -318,6 +321,23 @@ class FilesystemSink final : public stream::Sink {
                                 " bytes, its checkpoint says " + std::to_string(descriptor.bytes));
     }
     return staged_missing ? Status() : files->Rename(staged, final);
+  }
+
+  Result<bool> SameBytes(const std::string& a, const std::string& b) const {
+    CAIRN_ASSIGN_OR_RETURN(const auto first, directory_->files->OpenForRead(a));
+    CAIRN_ASSIGN_OR_RETURN(const auto second, directory_->files->OpenForRead(b));
+    if (first->size() != second->size()) return false;
+    std::string of_first;
+    std::string of_second;
+    for (uint64_t at = 0; at < first->size(); at += of_first.size()) {
+      const uint64_t piece = std::min<uint64_t>(first->size() - at, 1 << 20);
+      of_first.resize(piece);
+      of_second.resize(piece);
+      CAIRN_RETURN_IF_ERROR(first->ReadExactly(at, of_first));
+      CAIRN_RETURN_IF_ERROR(second->ReadExactly(at, of_second));
+      if (of_first != of_second) return false;
+    }
+    return true;
   }
 
   Status MakeDirectory() {

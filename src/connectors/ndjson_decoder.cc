@@ -268,8 +268,9 @@ class NdjsonDecoder final : public SplitDecoder {
     bad_column_ = nullptr;
     bad_value_ = {};
     if (by_line_) {
-      const auto error = tokens_.Find(text_.data() + cursor_, line_end - cursor_);
-      if (error == simdjson::EMPTY) return kBlankLine;
+      const std::string_view line = text_.substr(cursor_, line_end - cursor_);
+      if (std::all_of(line.begin(), line.end(), IsJsonSpace)) return kBlankLine;
+      const auto error = tokens_.Find(line.data(), line.size());
       if (error != simdjson::SUCCESS) return ReasonOf(error);
       base_ = cursor_;
       token_ = tokens_.begin();

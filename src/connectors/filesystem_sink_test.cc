@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "connectors/filesystem_sink.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <random>
+
+#include "connectors/test_tables.h"
+#include "env/fault_file_system.h"
+
+namespace cairn::connectors {
+namespace {
+
+using stream::RowKind;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+stream::TableDefinition NumberTable(std::map<std::string, std::string> options) {
+  return Table({{"a", "bigint"}, {"b", "text"}}, std::move(options));
+}
+
+/// Rows {first..first+count-1} as one batch.
+std::shared_ptr<arrow::RecordBatch> Numbers(int64_t first, int64_t count) {
+  env::MemoryFileSystem files;
+  std::string text;
+  for (int64_t i = first; i < first + count; ++i) {
+    text += "{\"a\":" + std::to_string(i) + ",\"b\":\"t" + std::to_string(i) + "\"}\n";
+  }
+  WriteFile(&files, "/f", text);
+  return Batches(&files, NumberTable({{"path", "/f"}, {"format", "ndjson"}})).at(0);
+}
+
+stream::Batch Plain(std::shared_ptr<arrow::RecordBatch> rows) {
+  stream::Batch batch;
+  batch.rows = std::move(rows);
+  return batch;
+}
+
+class FilesystemSinkTest : public testing::Test {
+ protected:
+  std::unique_ptr<stream::Sink> Sink(env::FileSystem* files, const std::string& id = "w",
+                                     std::map<std::string, std::string> options = {}) {
+    options.insert({{"path", "/out"}, {"format", "ndjson"}});
+    auto sink = MakeSink(NumberTable(options), false, id, files);
+    EXPECT_TRUE(sink.ok()) << sink.status().ToString();
+    return *std::move(sink);
+  }
+
+  /// Names under /out that a reader takes, with their contents.
+  std::map<std::string, std::string> Visible() const {
+    std::map<std::string, std::string> visible;
+    for (const auto& [path, bytes] : files_.AllFiles()) {
+      const std::string name = path.substr(path.rfind('/') + 1);
+      if (!name.starts_with(".") && !name.starts_with("_")) visible[name] = bytes;
+    }
+    return visible;
+  }
+  size_t Hidden() const { return files_.AllFiles().size() - Visible().size(); }
+
+  env::MemoryFileSystem files_;
+};
+
+TEST_F(FilesystemSinkTest, RowsAreSeenOnlyAfterTheCommit) {
+  auto sink = Sink(&files_);
+  ASSERT_TRUE(sink->Recover({}).ok());
+  auto writer = *sink->CreateWriter(3);
+  ASSERT_TRUE(writer->Write(Plain(Numbers(1, 2))).ok());
+  EXPECT_THAT(Visible(), IsEmpty());
+  const auto descriptor = *writer->Prepare(base::CheckpointId(7));
+  ASSERT_TRUE(descriptor.has_value());
+  EXPECT_THAT(Visible(), IsEmpty());
+  ASSERT_TRUE(sink->Commit({*descriptor}).ok());
+  EXPECT_THAT(Visible(),
+              ElementsAre(testing::Pair("part-00000000000000000007-3-w.ndjson",
+                                        "{\"a\":1,\"b\":\"t1\"}\n{\"a\":2,\"b\":\"t2\"}\n")));
+  EXPECT_EQ(Hidden(), 0u);
+}
+
+TEST_F(FilesystemSinkTest, ACheckpointWithoutRowsHasNoDescriptor) {
+  auto sink = Sink(&files_);
+  ASSERT_TRUE(sink->Recover({}).ok());
+  auto writer = *sink->CreateWriter(0);
+  EXPECT_FALSE(writer->Prepare(base::CheckpointId(1))->has_value());
+  ASSERT_TRUE(writer->Write(Plain(Numbers(1, 1)->Slice(0, 0))).ok());
+  EXPECT_FALSE(writer->Prepare(base::CheckpointId(2))->has_value());
+  EXPECT_THAT(files_.AllFiles(), IsEmpty());
+}
+
+TEST_F(FilesystemSinkTest, CommitCanBeRepeated) {
+  auto sink = Sink(&files_);
+  ASSERT_TRUE(sink->Recover({}).ok());
+  auto writer = *sink->CreateWriter(0);
+  ASSERT_TRUE(writer->Write(Plain(Numbers(1, 2))).ok());
+  const std::string descriptor = **writer->Prepare(base::CheckpointId(1));
+  ASSERT_TRUE(sink->Commit({descriptor}).ok());
+  const auto before = Visible();
+  ASSERT_TRUE(sink->Commit({descriptor}).ok());
+  ASSERT_TRUE(Sink(&files_)->Recover({descriptor}).ok());
+  EXPECT_EQ(Visible(), before);
+}
+
+TEST_F(FilesystemSinkTest, PreparedRowsThatAreGoneAreCorruption) {
+  auto sink = Sink(&files_);
+  ASSERT_TRUE(sink->Recover({}).ok());
+  auto writer = *sink->CreateWriter(0);
+  ASSERT_TRUE(writer->Write(Plain(Numbers(1, 2))).ok());
+  const std::string descriptor = **writer->Prepare(base::CheckpointId(1));
+  for (const auto& [path, bytes] : files_.AllFiles()) ASSERT_TRUE(files_.RemoveFile(path).ok());
+  EXPECT_EQ(sink->Commit({descriptor}).code(), StatusCode::kCorruption);
+}
+
+TEST_F(FilesystemSinkTest, StagedRowsOfAnotherLengthAreCorruption) {
+  auto sink = Sink(&files_);
+  ASSERT_TRUE(sink->Recover({}).ok());
+  auto writer = *sink->CreateWriter(0);
+  ASSERT_TRUE(writer->Write(Plain(Numbers(1, 2))).ok());
+  const std::string descriptor = **writer->Prepare(base::CheckpointId(1));
+  ASSERT_TRUE(files_.Truncate(files_.AllFiles().begin()->first, 3).ok());
+  EXPECT_EQ(sink->Commit({descriptor}).code(), StatusCode::kCorruption);
+  EXPECT_THAT(Visible(), IsEmpty());
+}
+
+TEST_F(FilesystemSinkTest, AFileThatHasTheFinalNameIsNotOverwritten) {
+  auto sink = Sink(&files_);
+  ASSERT_TRUE(sink->Recover({}).ok());
+  auto writer = *sink->CreateWriter(0);
+  ASSERT_TRUE(writer->Write(Plain(Numbers(1, 2))).ok());
+  const std::string descriptor = **writer->Prepare(base::CheckpointId(1));
+  WriteFile(&files_, "/out/part-00000000000000000001-0-w.ndjson", "precious");
+  EXPECT_EQ(sink->Commit({descriptor}).code(), StatusCode::kAlreadyExists);
+  EXPECT_EQ(Visible().begin()->second, "precious");
+}
+
+TEST_F(FilesystemSinkTest, DescriptorsCannotReachOutsideTheDirectory) {
+  auto sink = Sink(&files_);
+  ASSERT_TRUE(sink->Recover({}).ok());
+  for (const char* descriptor :
+       {"", "{}", "[]", R"({"staged":".staged-x/../y","final":"part-1","rows":1,"bytes":1})",
+        R"({"staged":".staged-x","final":"../part-1","rows":1,"bytes":1})",
+        R"({"staged":"f","final":"part-1","rows":1,"bytes":1})"}) {
+    EXPECT_EQ(sink->Commit({descriptor}).code(), StatusCode::kCorruption) << descriptor;
+  }
+}
+
+TEST_F(FilesystemSinkTest, RecoverCommitsItsCutAndRemovesOnlyItsOwnUndecidedFiles) {
+  auto mine = Sink(&files_, "job-1");
+  auto other = Sink(&files_, "job-12");
+  ASSERT_TRUE(mine->Recover({}).ok());
+  auto writer = *mine->CreateWriter(0);
+  auto other_writer = *other->CreateWriter(0);
+  ASSERT_TRUE(writer->Write(Plain(Numbers(1, 1))).ok());
+  const std::string decided = **writer->Prepare(base::CheckpointId(1));
+  ASSERT_TRUE(writer->Write(Plain(Numbers(2, 1))).ok());
+  (void)*writer->Prepare(base::CheckpointId(2));
+  ASSERT_TRUE(other_writer->Write(Plain(Numbers(3, 1))).ok());
+  const std::string of_other = **other_writer->Prepare(base::CheckpointId(1));
+  ASSERT_TRUE(Sink(&files_, "job-1")->Recover({decided}).ok());
+  EXPECT_THAT(Visible(), SizeIs(1));
+  EXPECT_EQ(Hidden(), 1u);
+  EXPECT_TRUE(other->Commit({of_other}).ok());
+}
+
+TEST_F(FilesystemSinkTest, UnfinishedFilesGoWithTheirWriter) {
+  auto sink = Sink(&files_);
+  ASSERT_TRUE(sink->Recover({}).ok());
+  auto writer = *sink->CreateWriter(0);
+  ASSERT_TRUE(writer->Write(Plain(Numbers(1, 1))).ok());
+  EXPECT_EQ(Hidden(), 1u);
+  writer = nullptr;
+  EXPECT_THAT(files_.AllFiles(), IsEmpty());
+}
+
+TEST_F(FilesystemSinkTest, TheSelectionAndTheKindsAreHonoured) {
+  auto sink = Sink(&files_, "w", {{"changelog", "true"}});
+  ASSERT_TRUE(sink->Recover({}).ok());
+  auto writer = *sink->CreateWriter(0);
+  stream::Batch batch = Plain(Numbers(0, 5));
+  batch.selection = std::make_shared<std::vector<uint32_t>>(std::vector<uint32_t>{1, 2, 4});
+  batch.kinds = std::make_shared<std::vector<RowKind>>(
+      std::vector<RowKind>{RowKind::kInsert, RowKind::kInsert, RowKind::kUpdateBefore,
+                           RowKind::kInsert, RowKind::kDelete});
+  ASSERT_TRUE(writer->Write(batch).ok());
+  ASSERT_TRUE(sink->Commit({**writer->Prepare(base::CheckpointId(1))}).ok());
+  EXPECT_EQ(Visible().begin()->second,
+            "{\"op\":\"+I\",\"a\":1,\"b\":\"t1\"}\n{\"op\":\"-U\",\"a\":2,\"b\":\"t2\"}\n"
+            "{\"op\":\"-D\",\"a\":4,\"b\":\"t4\"}\n");
+}
+
+TEST_F(FilesystemSinkTest, ParquetHonoursSelectionAndKindsAsWell) {
+  auto sink = Sink(&files_, "w", {{"changelog", "true"}, {"format", "parquet"}});
+  ASSERT_TRUE(sink->Recover({}).ok());
+  auto writer = *sink->CreateWriter(0);
+  stream::Batch batch = Plain(Numbers(0, 3));
+  batch.selection = std::make_shared<std::vector<uint32_t>>(std::vector<uint32_t>{0, 2});
+  batch.kinds = std::make_shared<std::vector<RowKind>>(
+      std::vector<RowKind>{RowKind::kInsert, RowKind::kInsert, RowKind::kUpdateAfter});
+  ASSERT_TRUE(writer->Write(batch).ok());
+  ASSERT_TRUE(sink->Commit({**writer->Prepare(base::CheckpointId(1))}).ok());
+  const auto read = ReadAll(
+      &files_, Table({{"op", "text"}, {"a", "bigint"}}, {{"path", "/out"}, {"format", "parquet"}}));
+  EXPECT_THAT(read.lines, ElementsAre(R"({"op":"+I","a":0})", R"({"op":"+U","a":2})"));
+}
+
+TEST_F(FilesystemSinkTest, UpdatesNeedAChangelog) {
+  auto sink = Sink(&files_);
+  ASSERT_TRUE(sink->Recover({}).ok());
+  auto writer = *sink->CreateWriter(0);
+  stream::Batch batch = Plain(Numbers(0, 2));
+  batch.kinds = std::make_shared<std::vector<RowKind>>(
+      std::vector<RowKind>{RowKind::kInsert, RowKind::kUpdateAfter});
+  const Status status = writer->Write(batch);
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("changelog"));
+  EXPECT_EQ(writer->Write(Plain(Numbers(0, 1))).code(), StatusCode::kInvalidArgument);
+  EXPECT_FALSE(writer->Prepare(base::CheckpointId(1)).ok());
+}
+
+TEST_F(FilesystemSinkTest, RowsOfOtherColumnsAreRefused) {
+  for (const char* format : {"ndjson", "csv", "parquet"}) {
+    auto sink = Sink(&files_, "w", {{"format", format}});
+    ASSERT_TRUE(sink->Recover({}).ok());
+    auto writer = *sink->CreateWriter(0);
+    auto rows = Numbers(0, 1)->SelectColumns({1, 0});
+    EXPECT_EQ(writer->Write(Plain(*rows)).code(), StatusCode::kInvalidArgument) << format;
+  }
+}
+
+TEST_F(FilesystemSinkTest, EveryFormatReadsBackToTheSameRows) {
+  const std::string rows =
+      R"({"b":-5,"i":7,"d":1.5,"t":"x,\"y\"\r\n\tz","o":true,"s":"2020-01-02 03:04:05.000006",)"
+      R"("a":"2020-01-02","c":12.500})"
+      "\n"
+      R"({"b":null,"i":null,"d":null,"t":null,"o":null,"s":null,"a":null,"c":null})"
+      "\n"
+      R"({"b":9223372036854775807,"i":-2147483648,"d":1e-300,"t":"","o":false,)"
+      R"("s":"1969-12-31 23:59:59.999999","a":"0001-01-01","c":-999999999.999})"
+      "\n"
+      R"({"b":0,"i":0,"d":"-Infinity","t":"NULL","o":false,"s":"9999-12-31 00:00:00",)"
+      R"("a":"9999-12-31","c":0.000})"
+      "\n"
+      "{\"b\":1,\"i\":1,\"d\":0.1,\"t\":\"\xC3\xA9 long enough for the wide copy, and a "
+      "\\\"quote\\\""
+      "\",\"o\":true,\"s\":\"2020-02-29 00:00:00\",\"a\":\"2020-02-29\",\"c\":1.000}\n";
+  WriteFile(&files_, "/rows/f", rows);
+  const auto batches =
+      Batches(&files_, Table(AllTypes(), {{"path", "/rows/f"}, {"format", "ndjson"}}));
+  int id = 0;
+  for (const std::map<std::string, std::string>& options :
+       std::vector<std::map<std::string, std::string>>{
+           {{"format", "ndjson"}},
+           {{"format", "csv"}},
+           {{"format", "csv"}, {"delimiter", ";"}, {"quote", "'"}, {"null", "NULL"}},
+           {{"format", "csv"}, {"delimiter", "\\t"}, {"header", "false"}},
+           {{"format", "parquet"}},
+           {{"format", "parquet"}, {"compression", "none"}}}) {
+    auto table = Table(AllTypes(), options);
+    table.options["path"] = "/deep/er/" + std::to_string(++id);
+    const Status written = WriteThroughSink(&files_, table, batches);
+    ASSERT_TRUE(written.ok()) << written.ToString();
+    const ReadResult read = ReadAll(&files_, table);
+    ASSERT_TRUE(read.status.ok()) << read.status.ToString();
+    std::string text;
+    for (const std::string& line : read.lines) text += line + "\n";
+    EXPECT_EQ(text, rows) << testing::PrintToString(options);
+  }
+}
+
+TEST_F(FilesystemSinkTest, CsvRowsOfOneNullColumnReadBack) {
+  WriteFile(&files_, "/rows/f", "{\"t\":null}\n{\"t\":\"\"}\n{\"t\":\"x\"}\n");
+  const std::vector<TestColumn> columns = {{"t", "text"}};
+  const auto table = Table(columns, {{"path", "/one"}, {"format", "csv"}});
+  ASSERT_TRUE(WriteThroughSink(
+                  &files_, table,
+                  Batches(&files_, Table(columns, {{"path", "/rows/f"}, {"format", "ndjson"}})))
+                  .ok());
+  EXPECT_THAT(ReadAll(&files_, table).lines,
+              ElementsAre(R"({"t":null})", R"({"t":""})", R"({"t":"x"})"));
+}
+
+TEST_F(FilesystemSinkTest, TheCommitsSyncSparesTheNextPrepareItsOwn) {
+  env::FaultFileSystem counted(&files_);
+  auto sink = Sink(&counted);
+  ASSERT_TRUE(sink->Recover({}).ok());
+  auto writer = *sink->CreateWriter(0);
+  ASSERT_TRUE(writer->Write(Plain(Numbers(0, 1))).ok());
+  const std::string first = **writer->Prepare(base::CheckpointId(1));
+  counted.Disarm();  // counts from here
+  ASSERT_TRUE(writer->Write(Plain(Numbers(1, 1))).ok());
+  ASSERT_TRUE(sink->Commit({first}).ok());
+  (void)*writer->Prepare(base::CheckpointId(2));
+  EXPECT_EQ(counted.Count("fsync"), 2u) << testing::PrintToString(counted.trace());
+}
+
+TEST_F(FilesystemSinkTest, ADiskThatFillsUpShowsNothingAndCostsNothing) {
+  auto sink = Sink(&files_);
+  ASSERT_TRUE(sink->Recover({}).ok());
+  auto writer = *sink->CreateWriter(0);
+  ASSERT_TRUE(writer->Write(Plain(Numbers(0, 10))).ok());
+  const std::string first = **writer->Prepare(base::CheckpointId(1));
+  ASSERT_TRUE(sink->Commit({first}).ok());
+  const auto before = Visible();
+  files_.SetCapacity(before.begin()->second.size() + 20);
+  ASSERT_TRUE(writer->Write(Plain(Numbers(10, 10))).ok());  // still in memory
+  EXPECT_EQ(writer->Prepare(base::CheckpointId(2)).status().code(), StatusCode::kResourceExhausted);
+  writer = nullptr;
+  EXPECT_EQ(Visible(), before);
+  EXPECT_EQ(Hidden(), 0u);
+  files_.SetCapacity(1 << 20);
+  auto again = *sink->CreateWriter(0);
+  ASSERT_TRUE(again->Write(Plain(Numbers(10, 10))).ok());
+  EXPECT_TRUE(sink->Commit({**again->Prepare(base::CheckpointId(3))}).ok());
+  EXPECT_THAT(Visible(), SizeIs(2));
+}
+
+/// Run two checkpoints of two subtasks against `files`, telling what was decided. Stops at the
+/// first error, as a job does.
+struct Decided {
+  std::vector<std::string> cut;  ///< descriptors of the last decided checkpoint
+  int64_t rows = 0;              ///< rows that the decided checkpoints hold
+};
+
+Status RunJob(env::FileSystem* files, const std::vector<std::string>& committed, Decided* decided) {
+  CAIRN_ASSIGN_OR_RETURN(auto sink, MakeSink(NumberTable({{"path", "/out"}, {"format", "ndjson"}}),
+                                             false, "w", files));
+  CAIRN_RETURN_IF_ERROR(sink->Recover(committed));
+  std::vector<std::unique_ptr<stream::SinkWriter>> writers;
+  for (uint32_t subtask = 0; subtask < 2; ++subtask) {
+    CAIRN_ASSIGN_OR_RETURN(auto writer, sink->CreateWriter(subtask));
+    writers.push_back(std::move(writer));
+  }
+  for (uint64_t id = 1; id <= 2; ++id) {
+    std::vector<std::string> cut;
+    for (auto& writer : writers) {
+      CAIRN_RETURN_IF_ERROR(writer->Write(Plain(Numbers(static_cast<int64_t>(id) * 100, 3))));
+      CAIRN_ASSIGN_OR_RETURN(const auto descriptor, writer->Prepare(base::CheckpointId(id)));
+      cut.push_back(*descriptor);
+    }
+    *decided = {cut, static_cast<int64_t>(id) * 6};
+    CAIRN_RETURN_IF_ERROR(sink->Commit(cut));
+  }
+  return {};
+}
+
+int64_t RowsIn(const env::MemoryFileSystem& files, bool* hidden) {
+  int64_t rows = 0;
+  *hidden = false;
+  for (const auto& [path, bytes] : files.AllFiles()) {
+    if (path.find("/.staged-") != std::string::npos) {
+      *hidden = true;
+    } else {
+      rows += std::count(bytes.begin(), bytes.end(), '\n');
+    }
+  }
+  return rows;
+}
+
+/// Fail or cut the power at every call in turn; then recover from what was decided.
+void FaultLoop(env::FaultKind kind, env::Unsynced unsynced, bool cut_power) {
+  for (uint64_t call = 0;; ++call) {
+    ASSERT_LT(call, 1000u);
+    SCOPED_TRACE("call " + std::to_string(call));
+    env::MemoryFileSystem files;
+    env::FaultFileSystem faults(&files);
+    env::FaultPlan plan;
+    plan.call = call;
+    plan.kind = kind;
+    plan.for_ever = !cut_power;
+    if (cut_power) plan.after = [&] { files.PowerCut(unsynced, call); };
+    faults.Arm(plan);
+    Decided decided;
+    const Status status = RunJob(&faults, {}, &decided);
+    const bool fired = faults.fired();
+    if (fired && !cut_power) {
+      // Without a decision nothing of it may be seen.
+      bool hidden;
+      EXPECT_LE(RowsIn(files, &hidden), decided.rows);
+    }
+    faults.Disarm();
+    if (cut_power && fired) files.PowerOn();
+    auto sink =
+        *MakeSink(NumberTable({{"path", "/out"}, {"format", "ndjson"}}), false, "w", &files);
+    const Status recovered = sink->Recover(decided.cut);
+    ASSERT_TRUE(recovered.ok()) << recovered.ToString();
+    bool hidden = false;
+    ASSERT_EQ(RowsIn(files, &hidden), decided.rows);
+    ASSERT_FALSE(hidden);
+    if (!fired) {
+      ASSERT_TRUE(status.ok()) << status.ToString();
+      EXPECT_GE(call, 15u);
+      return;
+    }
+  }
+}
+
+TEST(FilesystemSinkFaults, EveryCallMayFailForEver) {
+  FaultLoop(env::FaultKind::kFail, env::Unsynced::kKeep, false);
+}
+TEST(FilesystemSinkFaults, EveryCallMayLoseItsAnswer) {
+  FaultLoop(env::FaultKind::kFailAfter, env::Unsynced::kKeep, false);
+}
+TEST(FilesystemSinkFaults, EveryCallMayFindTheDiskFull) {
+  FaultLoop(env::FaultKind::kNoSpace, env::Unsynced::kKeep, false);
+}
+TEST(FilesystemSinkFaults, EveryAppendMayBeShort) {
+  FaultLoop(env::FaultKind::kShortWrite, env::Unsynced::kKeep, false);
+}
+TEST(FilesystemSinkFaults, PowerMayFailBehindEveryCallAndDropWhatWasNotSynced) {
+  FaultLoop(env::FaultKind::kCallback, env::Unsynced::kDrop, true);
+}
+TEST(FilesystemSinkFaults, PowerMayFailBehindEveryCallAndKeepWhatWasNotSynced) {
+  FaultLoop(env::FaultKind::kCallback, env::Unsynced::kKeep, true);
+}
+TEST(FilesystemSinkFaults, PowerMayFailBehindEveryCallAndGarbleWhatWasNotSynced) {
+  FaultLoop(env::FaultKind::kCallback, env::Unsynced::kRandom, true);
+}
+
+TEST(FilesystemSinkOnDisk, OutputHasTheModeThatProgramsGive) {
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  const std::string root = testing::TempDir() + "cairn_sink_" + std::to_string(::getpid());
+  std::filesystem::remove_all(root);
+  const std::string path = root + "/a/b";
+  const auto table = NumberTable({{"path", path}, {"format", "csv"}});
+  ASSERT_TRUE(WriteThroughSink(env::PosixFileSystem(), table, {Numbers(1, 2)}).ok());
+  struct stat found;
+  ASSERT_EQ(::stat(path.c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777, 0777 & ~mask);
+  ASSERT_EQ(::stat((root + "/a").c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777, 0777 & ~mask);
+  const std::string file = path + "/part-00000000000000000001-0-w.csv";
+  ASSERT_EQ(::stat(file.c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777, 0666 & ~mask);
+  EXPECT_THAT(ReadAll(env::PosixFileSystem(), table).lines, SizeIs(2));
+  std::filesystem::remove_all(root);
+}
+
+}  // namespace
+}  // namespace cairn::connectors
