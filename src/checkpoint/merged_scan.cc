@@ -113,8 +113,9 @@ class OperatorMerge {
       const KeyGroupRange range = frame.key.range();
       if (range.first < groups.last && groups.first < range.last) frames.push_back(&frame);
     }
-    std::stable_sort(frames.begin(), frames.end(), [](const auto* a, const auto* b) {
-      return std::tuple(a->delta, a->chunk) < std::tuple(b->delta, b->chunk);
+    std::sort(frames.begin(), frames.end(), [](const auto* a, const auto* b) {
+      return std::tuple(a->delta, a->chunk, a->key.first_key_group) <
+             std::tuple(b->delta, b->chunk, b->key.first_key_group);
     });
     for (const auto* frame : frames) {
       cursors_.emplace_back(frame, layout, cut.manifest().slot_hash.seed);
