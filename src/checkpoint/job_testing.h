@@ -11,12 +11,16 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <random>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +34,16 @@
 namespace cairn::checkpoint::testing {
 
 using Rows = std::map<std::string, std::string>;
+
+/// The seed of a random test: CAIRN_SEED, else a new one. Printed, so that a failure can be
+/// repeated.
+inline uint64_t TestSeed() {
+  const char* given = std::getenv("CAIRN_SEED");
+  const uint64_t seed =
+      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
+  std::printf("CAIRN_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  return seed;
+}
 
 /// The tables of one subtask, whatever they are made of. One slot "rows" for each operator.
 class SubtaskTables {

@@ -243,8 +243,7 @@ class StoreFaultTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(StoreFaultTest, EveryCallOfACheckpointMayFailOrBeTheLast) {
   const Moment& moment = kMoments[GetParam()];
-  const uint64_t seed = std::random_device()();
-  std::printf("seed %lu\n", seed);
+  const uint64_t seed = testing::TestSeed();
   const int before = FaultLoop::CheckpointsBefore(moment);
   for (const Fault& fault : kFaults) {
     uint64_t n = 0;
@@ -265,8 +264,7 @@ INSTANTIATE_TEST_SUITE_P(Moments, StoreFaultTest, ::testing::Range(0, 5));
 
 // Case 19: a checkpoint is committed or given up, never a mixture.
 TEST(StoreAbortTest, Case19EveryRoundEndsCommittedOrGone) {
-  const uint64_t seed = std::random_device()();
-  std::printf("seed %lu\n", seed);
+  const uint64_t seed = testing::TestSeed();
   std::mt19937_64 random(seed);
   TestJob job({SlotOf("out/count/0"), SlotOf("out/rank/0")},
               [](const TablesSpec& spec) { return std::make_unique<RealTables>(spec); });
