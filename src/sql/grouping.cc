@@ -54,23 +54,22 @@ class QueryCompiler::Grouping final : public NameResolver {
   Grouping(const SourceText& text, Relation* from)
       : text_(text), from_(from), inner_names_(text, from->columns), inner_(text, &inner_names_) {}
 
-  /// Add a key of GROUP BY.
-  Status AddKey(const Json& node, const std::string& name) {
-    CAIRN_ASSIGN_OR_RETURN(TypedExpression key, inner_.Compile(node));
-    if (key.constant()) {
-      return text_.Error(PlaceOf(node, {}), "GROUP BY needs a column, not a constant");
+  /// Add an item of GROUP BY: a position or an alias of the list, or an expression.
+  Status AddItem(const Json& item, const std::vector<Target>& targets, Place place) {
+    if (NodeOf(item).is("GroupingSet")) {
+      return text_.Error(place, "GROUPING SETS, ROLLUP and CUBE are not supported");
     }
-    return AddKeyColumn(std::move(key), name);
-  }
-
-  Status AddKeyColumn(TypedExpression key, const std::string& name) {
-    CAIRN_ASSIGN_OR_RETURN(key, SettleColumn(inner_.builder(), std::move(key)));
-    for (const Key& known : keys_) {
-      if (known.value.expr.Equals(key.expr)) return {};
+    CAIRN_ASSIGN_OR_RETURN(const Target* target, TargetOf(item, targets, place));
+    if (target != nullptr && target->node == nullptr) {
+      const RelationColumn& column = from_->columns[target->column];
+      return AddKeyColumn(
+          inner_.builder().Column(column.index, column.type, column.nullable, place), column.name);
     }
-    plain_keys_ &= key.expr.field_ref() != nullptr;
-    keys_.push_back({std::move(key), name});
-    return {};
+    const Json& key = target != nullptr ? *target->node : item;
+    if (FindAggregate(key) != nullptr) {
+      return text_.Error(place, "aggregates are not allowed in GROUP BY");
+    }
+    return AddKey(key, target != nullptr ? target->name : NameOf(key));
   }
 
   Result<std::optional<TypedExpression>> ResolveNode(const Json& node) override {
@@ -152,6 +151,49 @@ class QueryCompiler::Grouping final : public NameResolver {
     TypedExpression value;  ///< over the input
     std::string name;
   };
+
+  Status AddKey(const Json& node, const std::string& name) {
+    CAIRN_ASSIGN_OR_RETURN(TypedExpression key, inner_.Compile(node));
+    if (key.constant()) {
+      return text_.Error(PlaceOf(node, {}), "GROUP BY needs a column, not a constant");
+    }
+    return AddKeyColumn(std::move(key), name);
+  }
+
+  Status AddKeyColumn(TypedExpression key, const std::string& name) {
+    CAIRN_ASSIGN_OR_RETURN(key, SettleColumn(inner_.builder(), std::move(key)));
+    for (const Key& known : keys_) {
+      if (known.value.expr.Equals(key.expr)) return {};
+    }
+    plain_keys_ &= key.expr.field_ref() != nullptr;
+    keys_.push_back({std::move(key), name});
+    return {};
+  }
+
+  // The target that an item of GROUP BY names, or null. A column of the input comes before an alias
+  // of the list, as in PostgreSQL.
+  Result<const Target*> TargetOf(const Json& item, const std::vector<Target>& targets,
+                                 Place place) const {
+    const Node node = NodeOf(item);
+    if (node.is("A_Const") && Find(*node.body, "ival") != nullptr) {
+      const Json* number = Find(*Find(*node.body, "ival"), "ival");
+      const int64_t ordinal = number != nullptr ? number->get<int64_t>() : 0;
+      if (ordinal < 1 || ordinal > static_cast<int64_t>(targets.size())) {
+        return text_.Error(place, "GROUP BY position is not in the SELECT list, which has " +
+                                      std::to_string(targets.size()) + " columns");
+      }
+      return &targets[static_cast<size_t>(ordinal - 1)];
+    }
+    if (!node.is("ColumnRef")) return static_cast<const Target*>(nullptr);
+    const std::vector<std::string> names = NamesOf(ListField(*node.body, "fields"));
+    if (names.size() != 1 || inner_names_.Has(names.front())) {
+      return static_cast<const Target*>(nullptr);
+    }
+    const auto found = std::find_if(targets.begin(), targets.end(), [&](const Target& target) {
+      return target.name == names.front();
+    });
+    return found == targets.end() ? static_cast<const Target*>(nullptr) : &*found;
+  }
 
   static bool IsCount(AggregateFunction function) {
     return function == AggregateFunction::kCount || function == AggregateFunction::kCountStar;
@@ -263,45 +305,9 @@ class QueryCompiler::Grouping final : public NameResolver {
 Result<Selection> QueryCompiler::SelectGrouped(const Json& select, Relation from,
                                                std::vector<Target> targets, Place place) {
   Grouping grouping(text_, &from);
-  RelationResolver input_names(text_, from.columns);
   for (const Json& item : ListField(select, "groupClause")) {
-    const Node node = NodeOf(item);
-    const Place item_place = PlaceOf(item, place);
-    if (node.is("GroupingSet")) {
-      return text_.Error(item_place, "GROUPING SETS, ROLLUP and CUBE are not supported");
-    }
-    const Target* target = nullptr;
-    if (node.is("A_Const") && Find(*node.body, "ival") != nullptr) {
-      const Json* number = Find(*Find(*node.body, "ival"), "ival");
-      const int64_t ordinal = number != nullptr ? number->get<int64_t>() : 0;
-      if (ordinal < 1 || ordinal > static_cast<int64_t>(targets.size())) {
-        return text_.Error(item_place, "GROUP BY position is not in the SELECT list, which has " +
-                                           std::to_string(targets.size()) + " columns");
-      }
-      target = &targets[static_cast<size_t>(ordinal - 1)];
-    } else if (node.is("ColumnRef")) {
-      // A column of the input comes before an alias of the list, as in PostgreSQL.
-      const std::vector<std::string> names = NamesOf(ListField(*node.body, "fields"));
-      if (names.size() == 1 && !input_names.Has(names.front())) {
-        for (const Target& candidate : targets) {
-          if (candidate.name == names.front()) target = &candidate;
-        }
-      }
-    }
-    if (target != nullptr && target->node == nullptr) {
-      const RelationColumn& column = from.columns[target->column];
-      const ExpressionBuilder builder(text_);
-      CAIRN_RETURN_IF_ERROR(grouping.AddKeyColumn(
-          builder.Column(column.index, column.type, column.nullable, item_place), column.name));
-      continue;
-    }
-    const Json& key = target != nullptr ? *target->node : item;
-    if (FindAggregate(key) != nullptr) {
-      return text_.Error(item_place, "aggregates are not allowed in GROUP BY");
-    }
-    CAIRN_RETURN_IF_ERROR(grouping.AddKey(key, target != nullptr ? target->name : NameOf(key)));
+    CAIRN_RETURN_IF_ERROR(grouping.AddItem(item, targets, PlaceOf(item, place)));
   }
-
   Selection out;
   ExpressionCompiler compiler(text_, &grouping);
   for (const Target& target : targets) {

@@ -88,10 +88,27 @@ class RankConditions {
   size_t rank_;
 };
 
-Result<bool> IsDescending(const SourceText& text, const Json& sort, Place place) {
-  const std::string direction = StringField(sort, "sortby_dir");
-  if (direction == "SORTBY_USING") return text.Error(place, "ORDER BY ... USING is not supported");
-  return direction == "SORTBY_DESC";
+// Refuse all but a plain ROW_NUMBER() over rows that only appear.
+Status CheckWindow(const SourceText& text, const Json& call, Place place, bool updating) {
+  const std::string function = NamesOf(ListField(call, "funcname")).back();
+  if (function != "row_number") {
+    return text.Error(place,
+                      "the window function " + function + "() is not supported: use ROW_NUMBER()");
+  }
+  CAIRN_RETURN_IF_ERROR(RequireOnly(text, call, place, {"funcname", "over", "funcformat"}));
+  if (updating) {
+    return text.Error(place,
+                      "ROW_NUMBER() over rows that are updated (those of GROUP BY or of another "
+                      "Top-N) needs a retracting Top-N, which is not built yet");
+  }
+  const Json& over = call.at("over");
+  const Place over_place = PlaceOf(over, place);
+  CAIRN_RETURN_IF_ERROR(
+      RequireOnly(text, over, over_place,
+                  {"partitionClause", "orderClause", "frameOptions", "startOffset", "endOffset"}));
+  const Json* frame = Find(over, "frameOptions");
+  if (frame == nullptr || frame->get<int64_t>() == kDefaultFrame) return {};
+  return text.Error(over_place, "a window frame is not supported: ROW_NUMBER() has none");
 }
 
 /// Give every expression that a ranking needs a column, sharing those of the SELECT list.
@@ -113,6 +130,17 @@ class ColumnAllocator {
   std::vector<arrow::compute::Expression> projections;
   arrow::FieldVector fields;
 };
+
+// The column of a key of PARTITION BY or ORDER BY.
+Result<int> KeyColumn(const Json& node, const std::string& clause, ExpressionCompiler* compiler,
+                      ColumnAllocator* columns) {
+  CAIRN_ASSIGN_OR_RETURN(TypedExpression key, compiler->Compile(node));
+  CAIRN_ASSIGN_OR_RETURN(key, SettleColumn(compiler->builder(), std::move(key)));
+  if (key.constant()) {
+    return compiler->builder().text().Error(key.place, clause + " needs a column, not a constant");
+  }
+  return columns->ColumnOf(NameOf(node), key);
+}
 
 }  // namespace
 
@@ -192,45 +220,24 @@ Result<Relation> QueryCompiler::SelectRanked(Relation from, std::vector<Target> 
                            static_cast<int>(columns.projections.size())});
     columns.Add(target.name, value);
   }
-  const std::string function = NamesOf(ListField(*call, "funcname")).back();
-  if (function != "row_number") {
-    return text_.Error(rank.place,
-                       "the window function " + function + "() is not supported: use ROW_NUMBER()");
-  }
-  CAIRN_RETURN_IF_ERROR(RequireOnly(text_, *call, rank.place, {"funcname", "over", "funcformat"}));
-  if (from.updating) {
-    return text_.Error(rank.place,
-                       "ROW_NUMBER() over rows that are updated (those of GROUP BY or of another "
-                       "Top-N) needs a retracting Top-N, which is not built yet");
-  }
+  CAIRN_RETURN_IF_ERROR(CheckWindow(text_, *call, rank.place, from.updating));
   const Json& over = call->at("over");
-  const Place over_place = PlaceOf(over, rank.place);
-  CAIRN_RETURN_IF_ERROR(
-      RequireOnly(text_, over, over_place,
-                  {"partitionClause", "orderClause", "frameOptions", "startOffset", "endOffset"}));
-  const Json* frame = Find(over, "frameOptions");
-  if (frame != nullptr && frame->get<int64_t>() != kDefaultFrame) {
-    return text_.Error(over_place, "a window frame is not supported: ROW_NUMBER() has none");
-  }
   for (const Json& node : ListField(over, "partitionClause")) {
-    CAIRN_ASSIGN_OR_RETURN(TypedExpression key, compiler.Compile(node));
-    CAIRN_ASSIGN_OR_RETURN(key, SettleColumn(compiler.builder(), std::move(key)));
-    if (key.constant())
-      return text_.Error(key.place, "PARTITION BY needs a column, not a constant");
-    rank.partition.push_back(columns.ColumnOf(NameOf(node), key));
+    CAIRN_ASSIGN_OR_RETURN(const int column, KeyColumn(node, "PARTITION BY", &compiler, &columns));
+    rank.partition.push_back(column);
   }
   for (const Json& wrapper : ListField(over, "orderClause")) {
     const Json& sort = *NodeOf(wrapper).body;
-    const Json& node = sort.at("node");
-    CAIRN_ASSIGN_OR_RETURN(TypedExpression key, compiler.Compile(node));
-    CAIRN_ASSIGN_OR_RETURN(key, SettleColumn(compiler.builder(), std::move(key)));
-    if (key.constant()) return text_.Error(key.place, "ORDER BY needs a column, not a constant");
-    CAIRN_ASSIGN_OR_RETURN(const bool descending, IsDescending(text_, sort, key.place));
-    const std::string nulls = StringField(sort, "sortby_nulls");
+    CAIRN_ASSIGN_OR_RETURN(const int column,
+                           KeyColumn(sort.at("node"), "ORDER BY", &compiler, &columns));
+    const std::string direction = StringField(sort, "sortby_dir");
+    if (direction == "SORTBY_USING") {
+      return text_.Error(PlaceOf(wrapper, rank.place), "ORDER BY ... USING is not supported");
+    }
     // NULLs are last either way unless the query says otherwise, as in DuckDB: a Top-N by
     // "price DESC" is not to be filled with rows that have no price (docs/sql.md).
-    rank.sort.push_back(
-        {columns.ColumnOf(NameOf(node), key), descending, nulls == "SORTBY_NULLS_FIRST"});
+    rank.sort.push_back({column, direction == "SORTBY_DESC",
+                         StringField(sort, "sortby_nulls") == "SORTBY_NULLS_FIRST"});
   }
   stream::CalcNode node;
   node.projections = std::move(columns.projections);
