@@ -47,7 +47,9 @@ constexpr uint32_t OwnerOfKeyGroup(uint32_t group, uint32_t p, uint32_t key_grou
 
 /// Groups owned by subtask `i` of `p`. Empty for some subtasks when p > key_groups.
 constexpr KeyGroupRange KeyGroupsOfSubtask(uint32_t i, uint32_t p, uint32_t key_groups) {
-  const auto ceil_div = [](uint64_t a, uint64_t b) { return static_cast<uint32_t>((a + b - 1) / b); };
+  const auto ceil_div = [](uint64_t a, uint64_t b) {
+    return static_cast<uint32_t>((a + b - 1) / b);
+  };
   return {ceil_div(static_cast<uint64_t>(i) * key_groups, p),
           ceil_div(static_cast<uint64_t>(i + 1) * key_groups, p)};
 }

@@ -118,11 +118,11 @@ class [[nodiscard]] Result {
 #define CAIRN_CONCAT_(a, b) CAIRN_CONCAT_INNER_(a, b)
 
 /// Return from the enclosing function when `expr` (a Status) is not OK.
-#define CAIRN_RETURN_IF_ERROR(expr)                                        \
-  do {                                                                     \
-    if (::cairn::Status cairn_status_ = (expr); !cairn_status_.ok()) {     \
-      return cairn_status_;                                                \
-    }                                                                      \
+#define CAIRN_RETURN_IF_ERROR(expr)                                    \
+  do {                                                                 \
+    if (::cairn::Status cairn_status_ = (expr); !cairn_status_.ok()) { \
+      return cairn_status_;                                            \
+    }                                                                  \
   } while (false)
 
 /// Assign the value of `expr` (a Result) to `lhs`, or return its Status.

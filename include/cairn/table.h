@@ -172,7 +172,7 @@ class Table final : public StateTable {
   auto WithEncodedKey(const K& key, Use&& use) const;
   uint32_t RelativeGroup(uint64_t fnv) const;
   const Entry* EntryOf(uint32_t group, uint64_t hash) const;
-  static uint32_t FindLive(const Entry& entry, uint64_t hash, const K& key);
+  static bool FindLive(const Entry& entry, uint64_t hash, const K& key, uint32_t* found);
   static Place FindPlace(const Entry& entry, uint64_t hash, const K& key);
   static Slot* SlotsOf(const Entry& entry) { return static_cast<Slot*>(entry.slots); }
   static const V& ValueOf(const Cell& cell);

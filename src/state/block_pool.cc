@@ -37,12 +37,13 @@ void* BlockPool::AllocateSlow(size_t bytes, BlockClass block_class, bool force) 
   if (block_class == kLarge) return AllocateLarge(bytes, force);
   if (TakeReturned(block_class)) return Pop(block_class);
   bytes = ClassBytes(block_class);
-  if (void* block = TakeFromSlab(bytes)) return block;
-  if (AddSlab(false)) return TakeFromSlab(bytes);
+  Arena* arena = &arenas_[bytes <= kSmallBytes ? 0 : 1];
+  if (void* block = TakeFromSlab(arena, bytes)) return block;
+  if (AddSlab(arena, false)) return TakeFromSlab(arena, bytes);
   // Over the budget: a larger free block serves before anything is refused.
   if (void* block = SplitLarger(block_class)) return block;
-  if (!force || !AddSlab(true)) return nullptr;
-  return TakeFromSlab(bytes);
+  if (!force || !AddSlab(arena, true)) return nullptr;
+  return TakeFromSlab(arena, bytes);
 }
 
 bool BlockPool::TakeReturned(BlockClass block_class) {
@@ -54,19 +55,19 @@ bool BlockPool::TakeReturned(BlockClass block_class) {
   return true;
 }
 
-void* BlockPool::TakeFromSlab(size_t bytes) {
-  char* at = bump_;
+void* BlockPool::TakeFromSlab(Arena* arena, size_t bytes) {
+  char* at = arena->at;
   if (bytes > 64) {
     at = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(at) + 63) & ~uintptr_t{63});
   }
-  if (at == nullptr || at + bytes > bump_end_) return nullptr;
-  bump_ = at + bytes;
+  if (at == nullptr || at + bytes > arena->end) return nullptr;
+  arena->at = at + bytes;
   MarkUsed(at, bytes);
   return at;
 }
 
-bool BlockPool::AddSlab(bool force) {
-  const size_t bytes = next_slab_bytes_;
+bool BlockPool::AddSlab(Arena* arena, bool force) {
+  const size_t bytes = arena->next_slab_bytes;
   if (force) {
     owner_->Force(bytes);
   } else if (last_refusal_ = owner_->Charge(bytes); !last_refusal_.ok()) {
@@ -78,23 +79,24 @@ bool BlockPool::AddSlab(bool force) {
     last_refusal_ = Status::ResourceExhausted("the operating system gives no more memory");
     return false;
   }
-  GiveRest();
+  GiveRest(arena);
   slabs_.push_back({memory, bytes});
   held_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  next_slab_bytes_ = std::min(kSlabBytesMax, bytes * 2);
-  bump_ = static_cast<char*>(memory);
-  bump_end_ = bump_ + bytes;
+  arena->next_slab_bytes = std::min(kSlabBytesMax, bytes * 2);
+  arena->at = static_cast<char*>(memory);
+  arena->end = arena->at + bytes;
   MarkFree(memory, bytes);
   return true;
 }
 
 // Puts what the last slab has left on the free lists.
-void BlockPool::GiveRest() {
-  if (bump_ == nullptr) return;
-  char* at = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(bump_) + 63) & ~uintptr_t{63});
-  while (at + 128 <= bump_end_) {
+void BlockPool::GiveRest(Arena* arena) {
+  if (arena->at == nullptr) return;
+  char* at =
+      reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(arena->at) + 63) & ~uintptr_t{63});
+  while (at + 128 <= arena->end) {
     const size_t bytes =
-        std::min<size_t>(kMaxPooledBytes, static_cast<size_t>(bump_end_ - at) & ~size_t{63});
+        std::min<size_t>(kMaxPooledBytes, static_cast<size_t>(arena->end - at) & ~size_t{63});
     MarkUsed(at, bytes);
     Free(at, ClassOf(bytes));
     at += bytes;

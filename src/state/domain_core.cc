@@ -53,7 +53,7 @@ void DomainCore::Unref() {
   if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
 }
 
-uint32_t DomainCore::AddTable(const TableCut* cut) {
+uint32_t DomainCore::AddTable(TableCut* cut) {
   tables_.push_back(cut);
   return static_cast<uint32_t>(tables_.size() - 1);
 }
@@ -96,7 +96,10 @@ ViewNode* DomainCore::Capture() {
   node->epoch = epoch;
   node->cuts.resize(tables_.size());
   for (size_t i = 0; i < tables_.size(); ++i) {
-    node->cuts[i] = tables_[i] != nullptr ? *tables_[i] : TableCut{};
+    node->cuts[i] = TableCut{};
+    if (tables_[i] == nullptr) continue;
+    node->cuts[i] = *tables_[i];
+    tables_[i]->epoch = epoch + 1;
   }
   node->newer = nullptr;
   node->older = newest_node_;

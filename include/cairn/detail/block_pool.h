@@ -132,6 +132,14 @@ class BlockPool {
     void* memory;
     size_t bytes;
   };
+  /// What is left of a slab. Small blocks have slabs of their own: the tags of many segments, which
+  /// every probe reads, then share few pages.
+  struct Arena {
+    char* at = nullptr;
+    char* end = nullptr;
+    size_t next_slab_bytes = 32 * 1024;
+  };
+  static constexpr size_t kSmallBytes = 2048;
 
   static void Link(void* block, void* next) { *static_cast<void**>(block) = next; }
   static void* Next(void* block) { return *static_cast<void**>(block); }
@@ -145,19 +153,17 @@ class BlockPool {
   }
   void* AllocateSlow(size_t bytes, BlockClass block_class, bool force);
   bool TakeReturned(BlockClass block_class);
-  void* TakeFromSlab(size_t bytes);
-  bool AddSlab(bool force);
+  static void* TakeFromSlab(Arena* arena, size_t bytes);
+  bool AddSlab(Arena* arena, bool force);
   void* SplitLarger(BlockClass block_class);
   void* AllocateLarge(size_t bytes, bool force);
   void FreeLarge(void* block);
-  void GiveRest();
+  void GiveRest(Arena* arena);
 
   MemoryBudget::Owner* owner_ = nullptr;
   void* free_[kClasses] = {};
-  char* bump_ = nullptr;
-  char* bump_end_ = nullptr;
+  Arena arenas_[2];  ///< of small blocks and of the others
   std::vector<Slab> slabs_;
-  size_t next_slab_bytes_ = 64 * 1024;
   Status last_refusal_;
   std::atomic<uint64_t> held_bytes_{0};
 

@@ -79,6 +79,7 @@ struct LogChunk {
 struct TableCut {
   const Root* root = nullptr;
   uint64_t live_rows = 0;
+  uint32_t epoch = 1;  ///< the domain's, where the table has it at hand
 };
 
 struct ViewNode {
@@ -110,7 +111,7 @@ class DomainCore {
   size_t OpenViews() const;
 
   /// Register a table; its cut is read at every capture until RemoveTable.
-  uint32_t AddTable(const TableCut* cut);
+  uint32_t AddTable(TableCut* cut);
   void RemoveTable(uint32_t index) { tables_[index] = nullptr; }
   LogAccount* AddLogAccount();
   uint16_t AddDestroyer(Destroyer destroyer);
@@ -196,7 +197,7 @@ class DomainCore {
   std::atomic<uint64_t> references_{1};
 
   // The writer's.
-  std::vector<const TableCut*> tables_;
+  std::vector<TableCut*> tables_;
   std::deque<LogAccount> log_accounts_;
   GarbageBag* pending_ = nullptr;  ///< not full yet
   GarbageBag* full_ = nullptr;     ///< full, waiting for the registry mutex

@@ -38,15 +38,29 @@ namespace detail {
 inline constexpr uint32_t kBucketSlots = 16;
 inline constexpr uint32_t kSegmentBusy = 1u << 31;
 
-// A live slot's tag is 7 bits of its hash; a tombstone's is 6 bits under two set bits.
-inline constexpr uint8_t kTagEmpty = 0x80;    ///< ends a probe
-inline constexpr uint8_t kTagDeleted = 0x81;  ///< free, a probe goes on
-inline constexpr uint8_t LiveTag(uint64_t hash) { return static_cast<uint8_t>(hash & 0x7F); }
+// A live slot's tag is one of 240 values by its hash, a tombstone's one of 8 above them.
+inline constexpr uint8_t kTagTombstone = 0xF0;
+inline constexpr uint8_t kTagDeleted = 0xFE;  ///< free, a probe goes on
+inline constexpr uint8_t kTagEmpty = 0xFF;    ///< ends a probe
+
+struct LiveTags {
+  uint8_t of[256] = {};
+  constexpr LiveTags() {
+    for (uint32_t i = 0; i < 256; ++i) {
+      of[i] = static_cast<uint8_t>(i < kTagTombstone ? i : (i - kTagTombstone) * 15);
+    }
+  }
+};
+inline constexpr LiveTags kLiveTags;
+
+inline constexpr const uint8_t& LiveTag(uint64_t hash) { return kLiveTags.of[hash & 0xFF]; }
 inline constexpr uint8_t TombstoneTag(uint64_t hash) {
-  return static_cast<uint8_t>(0xC0 | (hash & 0x3F));
+  return static_cast<uint8_t>(kTagTombstone | (hash & 7));
 }
-inline constexpr bool IsLive(uint8_t tag) { return tag < 0x80; }
-inline constexpr bool IsTombstone(uint8_t tag) { return tag >= 0xC0; }
+inline constexpr bool IsLive(uint8_t tag) { return tag < kTagTombstone; }
+inline constexpr bool IsTombstone(uint8_t tag) {
+  return tag >= kTagTombstone && tag < kTagTombstone + 8;
+}
 
 struct alignas(64) SegmentHead {
   std::atomic<uint32_t> pin{0};        ///< readers inside, and kSegmentBusy while the writer is
@@ -81,7 +95,8 @@ struct alignas(16) Directory {
 
 struct RootEntry {
   const DirectoryEntry* entries;
-  uint64_t depth;
+  uint32_t depth;
+  uint32_t shift;  ///< of a hash without its lowest bit, to the index
 };
 
 struct alignas(16) Root {
@@ -95,13 +110,17 @@ struct alignas(16) Root {
 /// The segment of a group that has no rows yet: empty and full at once. Never pinned or changed.
 const DirectoryEntry* NoSegment();
 
-inline uint64_t DirectoryIndex(uint64_t hash, uint64_t depth) {
-  return (hash >> 1) >> (63 - depth);
+inline RootEntry RootEntryOf(const DirectoryEntry* entries, uint32_t depth) {
+  return {entries, depth, 63 - depth};
 }
+
+/// Index by the top bits of the hash; of depth 0 there are none.
+inline uint64_t DirectoryIndex(uint64_t hash, uint32_t shift) { return (hash >> 1) >> shift; }
 
 /// Home bucket: the hash bits below those the directory used, scaled.
 inline uint32_t HomeBucket(uint64_t hash, uint32_t local_depth, uint32_t buckets) {
-  return static_cast<uint32_t>((((hash << local_depth) >> 32) * buckets) >> 32);
+  return static_cast<uint32_t>((static_cast<unsigned __int128>(hash << local_depth) * buckets) >>
+                               64);
 }
 
 /// The 16 tags of a bucket, compared at once.
@@ -114,7 +133,6 @@ class TagBucket {
     return static_cast<uint32_t>(
         _mm_movemask_epi8(_mm_cmpeq_epi8(tags_, _mm_set1_epi8(static_cast<char>(tag)))));
   }
-  uint32_t Live() const { return ~static_cast<uint32_t>(_mm_movemask_epi8(tags_)) & 0xFFFF; }
 
  private:
   __m128i tags_;
@@ -123,11 +141,6 @@ class TagBucket {
   uint32_t Match(uint8_t tag) const {
     uint32_t mask = 0;
     for (uint32_t i = 0; i < kBucketSlots; ++i) mask |= uint32_t{tags_[i] == tag} << i;
-    return mask;
-  }
-  uint32_t Live() const {
-    uint32_t mask = 0;
-    for (uint32_t i = 0; i < kBucketSlots; ++i) mask |= uint32_t{tags_[i] < 0x80} << i;
     return mask;
   }
 

@@ -112,17 +112,18 @@ class SlotHasher {
 };
 
 /// FNV-1a 64 of an object's own bytes.
+///
+/// The bytes are read from memory, one a multiply: taken out of a register by shifts they are twice
+/// the instructions, and a probe's instructions are what limits how many misses overlap.
 template <class T>
 uint64_t FnvOfObject(const T& object) {
+  unsigned char bytes[sizeof(T)];
+  std::memcpy(bytes, &object, sizeof(T));
+#if defined(__GNUC__)
+  asm("" : "+m"(bytes));
+#endif
   uint64_t h = 0xcbf29ce484222325ULL;
-  if constexpr (sizeof(T) == 8) {
-    uint64_t word = std::bit_cast<uint64_t>(object);
-    for (int i = 0; i < 8; ++i, word >>= 8) h = (h ^ (word & 0xFF)) * 0x100000001b3ULL;
-  } else {
-    unsigned char bytes[sizeof(T)];
-    std::memcpy(bytes, &object, sizeof(T));
-    for (unsigned char byte : bytes) h = (h ^ byte) * 0x100000001b3ULL;
-  }
+  for (unsigned char byte : bytes) h = (h ^ byte) * 0x100000001b3ULL;
   return h;
 }
 

@@ -57,7 +57,7 @@ bool CAIRN_TABLE::Get(const View& view, KeyArg key, Fn&& fn) const {
   const uint64_t hash = HashOf(key);
   const K probe = ToKey(key);
   const detail::RootEntry& root = cut->root->entries()[group];
-  const Entry& entry = root.entries[detail::DirectoryIndex(hash, root.depth)];
+  const Entry& entry = root.entries[detail::DirectoryIndex(hash, root.shift)];
   if (entry.slots == nullptr) return false;
   const uint8_t* tags = entry.head->tags();
   RowCopy row{};

@@ -191,8 +191,8 @@ CAIRN_TABLE_TEMPLATE Status CAIRN_TABLE::LoadRow(uint32_t group, std::string_vie
     to = *std::move(value);
   };
   const Entry* entry = EntryOf(group, hash);
-  const uint32_t index = FindLive(*entry, hash, *key);
-  if (index == kNotFound) return InsertRow(group, hash, *key, set);
+  uint32_t index = 0;
+  if (!FindLive(*entry, hash, *key, &index)) return InsertRow(group, hash, *key, set);
   return ChangeSlot(entry, group, hash, SlotsOf(*entry) + index, set);
 }
 

@@ -50,8 +50,9 @@ CAIRN_TABLE_TEMPLATE CAIRN_TABLE::Table(StateDomain* domain, SlotDescriptor desc
   auto* root = new (AllocateCounted(root_bytes, true))
       detail::Root{core_->epoch, group_count_, detail::BlockPool::ClassOf(root_bytes)};
   entries_ = root->entries();
-  std::fill_n(entries_, group_count_, detail::RootEntry{detail::NoSegment(), 0});
+  std::fill_n(entries_, group_count_, detail::RootEntryOf(detail::NoSegment(), 0));
   cut_.root = root;
+  cut_.epoch = core_->epoch;
   index_ = core_->AddTable(&cut_);
 }
 
@@ -205,7 +206,7 @@ CAIRN_TABLE_TEMPLATE detail::Directory* CAIRN_TABLE::PrivateDirectory(uint32_t g
   const bool no_rows = root.entries == detail::NoSegment();
   auto* old = reinterpret_cast<detail::Directory*>(const_cast<Entry*>(root.entries)) - 1;
   if (!no_rows && old->epoch > core_->newest.load(std::memory_order_acquire)) return old;
-  detail::Directory* copy = NewDirectory(static_cast<uint32_t>(root.depth), force);
+  detail::Directory* copy = NewDirectory(root.depth, force);
   if (copy == nullptr) return nullptr;
   std::copy_n(root.entries, size_t{1} << root.depth, copy->entries());
   PutDirectory(group, copy);
@@ -214,7 +215,7 @@ CAIRN_TABLE_TEMPLATE detail::Directory* CAIRN_TABLE::PrivateDirectory(uint32_t g
 }
 
 CAIRN_TABLE_TEMPLATE void CAIRN_TABLE::PutDirectory(uint32_t group, detail::Directory* directory) {
-  entries_[group] = {directory->entries(), directory->depth};
+  entries_[group] = detail::RootEntryOf(directory->entries(), directory->depth);
   ++structure_version_;
 }
 
@@ -258,7 +259,7 @@ CAIRN_TABLE_TEMPLATE const detail::DirectoryEntry* CAIRN_TABLE::MakePrivate(uint
                                                                             bool force) {
   detail::Directory* directory = PrivateDirectory(group, force);
   if (directory == nullptr) return nullptr;
-  const uint64_t index = detail::DirectoryIndex(hash, directory->depth);
+  const uint64_t index = detail::DirectoryIndex(hash, entries_[group].shift);
   const Entry old = directory->entries()[index];
   Head* head = NewSegment(old.buckets, force);
   if (head == nullptr) return nullptr;
@@ -299,7 +300,7 @@ CAIRN_TABLE_TEMPLATE uint32_t CAIRN_TABLE::BucketsFor(uint64_t rows) const {
 CAIRN_TABLE_TEMPLATE bool CAIRN_TABLE::Grow(uint32_t group, uint64_t hash) {
   detail::Directory* directory = PrivateDirectory(group, false);
   if (directory == nullptr) return false;
-  const uint64_t index = detail::DirectoryIndex(hash, directory->depth);
+  const uint64_t index = detail::DirectoryIndex(hash, entries_[group].shift);
   const Entry old = directory->entries()[index];
   const uint32_t floor = core_->TombstoneFloor();
   const uint8_t* tags = old.head->tags();
@@ -342,7 +343,7 @@ CAIRN_TABLE_TEMPLATE bool CAIRN_TABLE::Grow(uint32_t group, uint64_t hash) {
       DropKey(slots[i].key);
     }
   }
-  const uint64_t at = detail::DirectoryIndex(hash, directory->depth);
+  const uint64_t at = detail::DirectoryIndex(hash, entries_[group].shift);
   if (fits) {
     PutSegment(directory, at, low, local_depth);
   } else {

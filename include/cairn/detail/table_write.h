@@ -85,11 +85,11 @@ CAIRN_TABLE_TEMPLATE inline uint32_t CAIRN_TABLE::RelativeGroup(uint64_t fnv) co
 CAIRN_TABLE_TEMPLATE inline const detail::DirectoryEntry* CAIRN_TABLE::EntryOf(
     uint32_t group, uint64_t hash) const {
   const detail::RootEntry& root = entries_[group];
-  return root.entries + detail::DirectoryIndex(hash, root.depth);
+  return root.entries + detail::DirectoryIndex(hash, root.shift);
 }
 
-CAIRN_TABLE_TEMPLATE inline uint32_t CAIRN_TABLE::FindLive(const Entry& entry, uint64_t hash,
-                                                           const K& key) {
+CAIRN_TABLE_TEMPLATE inline bool CAIRN_TABLE::FindLive(const Entry& entry, uint64_t hash,
+                                                       const K& key, uint32_t* found) {
   const uint8_t* tags = entry.head->tags();
   const Slot* slots = SlotsOf(entry);
   uint32_t bucket = detail::HomeBucket(hash, entry.local_depth, entry.buckets);
@@ -100,10 +100,11 @@ CAIRN_TABLE_TEMPLATE inline uint32_t CAIRN_TABLE::FindLive(const Entry& entry, u
       const uint32_t index =
           bucket * detail::kBucketSlots + static_cast<uint32_t>(std::countr_zero(match));
       if (slots[index].key == key) [[likely]] {
-        return index;
+        *found = index;
+        return true;
       }
     }
-    if (bucket_tags.Empty() != 0) return kNotFound;
+    if (bucket_tags.Empty() != 0) return false;
     if (++bucket == entry.buckets) bucket = 0;
   }
 }
@@ -168,8 +169,8 @@ inline Status CAIRN_TABLE::UpdateHashed(KeyArg key, uint64_t fnv, Fn&& fn) {
   const uint64_t hash = HashOf(key);
   const K probe = ToKey(key);
   const Entry* entry = EntryOf(group, hash);
-  const uint32_t index = FindLive(*entry, hash, probe);
-  if (index == kNotFound) [[unlikely]] {
+  uint32_t index = 0;
+  if (!FindLive(*entry, hash, probe, &index)) [[unlikely]] {
     return InsertRow(group, hash, probe, fn);
   }
   return ChangeSlot(entry, group, hash, SlotsOf(*entry) + index, fn);
@@ -232,14 +233,13 @@ Status CAIRN_TABLE::UpdateBatch(size_t count, KeyAt&& key_at, FnvAt&& fnv_at, Fn
       if (structure_version_ != version || index == kNotFound ||
           !(SlotsOf(*entry)[index].key == key)) [[unlikely]] {
         entry = EntryOf(row.group, row.hash);
-        index = FindLive(*entry, row.hash, key);
+        if (!FindLive(*entry, row.hash, key, &index)) {
+          CAIRN_RETURN_IF_ERROR(InsertRow(row.group, row.hash, key, row_fn));
+          continue;
+        }
       }
-      Status status = index == kNotFound
-                          ? InsertRow(row.group, row.hash, key, row_fn)
-                          : ChangeSlot(entry, row.group, row.hash, SlotsOf(*entry) + index, row_fn);
-      if (!status.ok()) [[unlikely]] {
-        return status;
-      }
+      CAIRN_RETURN_IF_ERROR(
+          ChangeSlot(entry, row.group, row.hash, SlotsOf(*entry) + index, row_fn));
     }
     if (usable != rows) return WrongGroup(fnv_at(begin + usable));
   }
@@ -252,7 +252,7 @@ inline Status CAIRN_TABLE::ChangeSlot(const Entry* entry, uint32_t group, uint64
   if constexpr (!kInlineValue) {
     return ChangeBox(entry, group, hash, slot, fn);
   } else if constexpr (std::is_nothrow_invocable_v<Fn&, V&, bool>) {
-    if (slot->stamp != core_->epoch) [[unlikely]] {
+    if (slot->stamp != cut_.epoch) [[unlikely]] {
       slot = Touch(entry, group, hash, slot);
       if (slot == nullptr) return core_->Refusal();
     }
@@ -261,7 +261,7 @@ inline Status CAIRN_TABLE::ChangeSlot(const Entry* entry, uint32_t group, uint64
   } else {
     V value = slot->cell;
     fn(value, false);
-    if (slot->stamp != core_->epoch) [[unlikely]] {
+    if (slot->stamp != cut_.epoch) [[unlikely]] {
       slot = Touch(entry, group, hash, slot);
       if (slot == nullptr) return core_->Refusal();
     }
@@ -278,7 +278,7 @@ Status CAIRN_TABLE::ChangeBox(const Entry* entry, uint32_t group, uint64_t hash,
     if constexpr (std::is_nothrow_invocable_v<Fn&, V&, bool>) {
       if (old_stamp > core_->newest.load(std::memory_order_acquire)) {
         // No view shows this box. Touch cannot fail then: it only stamps.
-        if (old_stamp != core_->epoch) slot = Touch(entry, group, hash, slot);
+        if (old_stamp != cut_.epoch) slot = Touch(entry, group, hash, slot);
         fn(slot->cell->value, false);
         return MeasureBox(slot->cell, true);
       }
@@ -399,7 +399,7 @@ CAIRN_TABLE_TEMPLATE
 }
 
 CAIRN_TABLE_TEMPLATE inline void CAIRN_TABLE::Stamp(Head* head, Slot* slot) {
-  const uint32_t epoch = core_->epoch;
+  const uint32_t epoch = cut_.epoch;
   detail::StoreStamp(slot->stamp, epoch);
   if (head->max_stamp.load(std::memory_order_relaxed) != epoch) {
     head->max_stamp.store(epoch, std::memory_order_relaxed);
@@ -441,8 +441,8 @@ CAIRN_TABLE_TEMPLATE bool CAIRN_TABLE::EraseHashed(KeyArg key, uint64_t fnv) {
 CAIRN_TABLE_TEMPLATE bool CAIRN_TABLE::EraseRow(uint32_t group, uint64_t hash, const K& key,
                                                 bool tombstone) {
   const Entry* entry = EntryOf(group, hash);
-  const uint32_t index = FindLive(*entry, hash, key);
-  if (index == kNotFound) return false;
+  uint32_t index = 0;
+  if (!FindLive(*entry, hash, key, &index)) return false;
   const Slot& slot = SlotsOf(*entry)[index];
   const Cell old_cell = slot.cell;
   const uint32_t old_stamp = slot.stamp;
@@ -491,8 +491,9 @@ CAIRN_TABLE_TEMPLATE const V* CAIRN_TABLE::FindHashed(KeyArg key, uint64_t fnv) 
   if (group >= group_count_) return nullptr;
   const uint64_t hash = HashOf(key);
   const Entry* entry = EntryOf(group, hash);
-  const uint32_t index = FindLive(*entry, hash, ToKey(key));
-  return index == kNotFound ? nullptr : &ValueOf(SlotsOf(*entry)[index].cell);
+  uint32_t index = 0;
+  if (!FindLive(*entry, hash, ToKey(key), &index)) return nullptr;
+  return &ValueOf(SlotsOf(*entry)[index].cell);
 }
 
 CAIRN_TABLE_TEMPLATE template <class KeyAt, class FnvAt, class Fn>
@@ -526,8 +527,9 @@ void CAIRN_TABLE::FindBatch(size_t count, KeyAt&& key_at, FnvAt&& fnv_at, Fn&& f
     }
     for (size_t j = 0; j < rows; ++j) {
       const Entry& entry = *ahead[j].entry;
-      const uint32_t index = FindLive(entry, ahead[j].hash, ToKey(key_at(begin + j)));
-      fn(begin + j, index == kNotFound ? nullptr : &ValueOf(SlotsOf(entry)[index].cell));
+      uint32_t index = 0;
+      const bool found = FindLive(entry, ahead[j].hash, ToKey(key_at(begin + j)), &index);
+      fn(begin + j, found ? &ValueOf(SlotsOf(entry)[index].cell) : nullptr);
     }
   }
 }
