@@ -89,6 +89,15 @@ TEST(GroupAggregateTest, AResultThatStaysSendsNothing) {
   EXPECT_THAT(*group.FeedRaw(BatchOf("[" + Bid("1", "null") + "]")), IsEmpty());
 }
 
+TEST(GroupAggregateTest, WithoutCallsSendsEveryKeyOnce) {
+  OperatorHarness group(Node({0}, {}), Bids());
+  EXPECT_THAT(*group.Feed(BatchOf("[" + Bid("1", "5") + "," + Bid("1", "5") + "]")),
+              ElementsAre(TextChange{"+I", {"1"}}));
+  OperatorHarness fresh(Node({0}, {}), Bids());
+  ASSERT_TRUE(fresh.Load(group.Save()).ok());
+  EXPECT_THAT(*fresh.FeedRaw(BatchOf("[" + Bid("1", "5") + "]")), IsEmpty());
+}
+
 TEST(GroupAggregateTest, ANullKeyIsAGroupOfItsOwn) {
   OperatorHarness group(Node({0}, {CountStar()}), Bids());
   EXPECT_THAT(*group.Feed(BatchOf("[" + Bid("null", "1") + "," + Bid("0", "1") + "," +

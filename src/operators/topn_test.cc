@@ -112,6 +112,27 @@ TEST(TopNTest, WithoutPartitionAllRowsAreRankedTogether) {
       ElementsAre("+I 6 #1"));
 }
 
+TEST(TopNTest, RanksRowsThatAreNothingButTheirPartition) {
+  const auto schema = arrow::schema({arrow::field("auction", arrow::int64())});
+  stream::TopNNode node;
+  node.partition = {0};
+  node.sort = {{0, true, true}};
+  node.limit = 2;
+  node.emit_rank = true;
+  node.output = arrow::schema({schema->field(0), arrow::field("rn", arrow::int64(), false)});
+  auto top = std::make_unique<OperatorHarness>(node, schema);
+  stream::Batch batch;
+  batch.rows = BatchFromJson(schema, "[[1], [2]]");
+  EXPECT_THAT(*top->Feed(batch),
+              ElementsAre(TextChange{"+I", {"1", "1"}}, TextChange{"+I", {"2", "1"}}));
+  const SavedTable saved = top->Save();
+  top = std::make_unique<OperatorHarness>(node, schema);
+  ASSERT_TRUE(top->Load(saved).ok());
+  EXPECT_THAT(*top->Feed(batch),
+              ElementsAre(TextChange{"+I", {"1", "2"}}, TextChange{"+I", {"2", "2"}}));
+  EXPECT_THAT(*top->FeedRaw(batch), IsEmpty());
+}
+
 TEST(TopNTest, OutputRowsHoldEveryColumnWhateverTheirOrigin) {
   OperatorHarness top(Node(kByPriceDescending, 2, true), Bids());
   ASSERT_TRUE(top.Feed(BatchOf(R"([[1, 5, "five", 0, true, "1.25"],
