@@ -41,7 +41,7 @@ inline namespace v0 {
 
 struct TableOptions {
   uint32_t key_groups = kDefaultKeyGroups;
-  KeyGroupRange range;          ///< groups held; {0, 0} = all
+  KeyGroupRange range{};        ///< groups held; {0, 0} = all
   uint64_t slot_hash_seed = 0;  ///< per deployment: orders saved rows and keeps keys from flooding
   uint32_t segment_bytes_max = 16 * 1024;  ///< what a first change under a busy view may copy
   uint32_t log_chunk_rows = 512;           ///< pre-images a chunk

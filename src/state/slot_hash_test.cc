@@ -32,10 +32,31 @@ TEST(SlotHash, OfAnObjectIsThatOfItsBytes) {
             hasher.Hash({reinterpret_cast<const char*>(&four), sizeof(four)}));
 }
 
-// Computed with the xxhash command line tool's library, version 0.8.1.
+struct Vector {
+  std::string key;
+  uint64_t unseeded;
+  uint64_t seeded;
+};
+
+std::string Int64(int64_t key) { return {reinterpret_cast<const char*>(&key), sizeof(key)}; }
+
+// docs/formats/keys.md; computed with the xxhash library alone.
 TEST(SlotHash, HasItsPublishedVectors) {
-  EXPECT_EQ(SlotHasher(0).Hash(""), 0x2d06800538d394c2ULL);
-  EXPECT_EQ(SlotHasher(0).HashObject(int64_t{0}), SlotHasher(0).Hash(std::string(8, '\0')));
+  const Vector vectors[] = {
+      {Int64(0), 0xc77b3abb6f87acd9, 0x84c4077b5ba88a78},
+      {Int64(1), 0x2fbc593564db792e, 0x62da9b4ecf9e94bc},
+      {Int64(42), 0xd5a6f8c838df27c8, 0xbcea5640f79d5702},
+      {Int64(-1), 0x5111c7e47d784413, 0x1c90f36d547002f0},
+      {"", 0x2d06800538d394c2, 0xcc1ca35a1b089c5c},
+      {"a", 0xe6c632b61e964e1f, 0xfcf369f9e7541d1b},
+      {"alpha", 0xbe6903b5f625ab5a, 0xd722b73911e379da},
+      {"fifteen bytes..", 0x88fe618734465de5, 0x43d76bfd4c1e66fb},
+      {"a key of more than sixteen bytes", 0x27258608776bc78a, 0x7bfa4399575fd1b0},
+  };
+  for (const Vector& vector : vectors) {
+    EXPECT_EQ(SlotHasher(0).Hash(vector.key), vector.unseeded) << vector.key;
+    EXPECT_EQ(SlotHasher(0x0123456789abcdef).Hash(vector.key), vector.seeded) << vector.key;
+  }
 }
 
 }  // namespace
