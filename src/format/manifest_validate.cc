@@ -24,6 +24,12 @@ bool StrictlyAscending(const List& list, Less less = {}) {
          }) == list.end();
 }
 
+/// What a prepared piece is known by: sorts descriptors and pairs them with intents.
+template <class Prepared>
+std::tuple<std::string_view, CheckpointId, uint32_t> Roster(const Prepared& prepared) {
+  return {prepared.sink_name, prepared.checkpoint_id, prepared.subtask};
+}
+
 class Validator {
  public:
   explicit Validator(const CheckpointManifest& manifest) : m_(manifest) {}
@@ -384,7 +390,9 @@ class Validator {
 
   void CheckPrepared() {
     Require(StrictlyAscending(m_.prepared_sinks,
-                              [](const auto& a, const auto& b) { return Roster(a) < Roster(b); }),
+                              [](const PreparedSinkDescriptor& a, const PreparedSinkDescriptor& b) {
+                                return Roster(a) < Roster(b);
+                              }),
             Rule::kPreparedSinkOrder, "a prepared piece is there twice or out of order");
     for (const PreparedSinkDescriptor& prepared : m_.prepared_sinks) {
       Require(std::binary_search(m_.sink_names.begin(), m_.sink_names.end(), prepared.sink_name),
@@ -400,19 +408,15 @@ class Validator {
 
   void CheckIntents() {
     const auto& intents = m_.sink_artifact_intents;
-    Require(intents.empty() ||
-                std::equal(intents.begin(), intents.end(), m_.prepared_sinks.begin(),
-                           m_.prepared_sinks.end(),
-                           [](const auto& a, const auto& b) { return Roster(a) == Roster(b); }),
-            Rule::kSinkIntentRoster, "intents are not those of the prepared pieces");
+    bool paired = intents.size() == m_.prepared_sinks.size();
+    for (size_t i = 0; paired && i < intents.size(); ++i) {
+      paired = Roster(intents[i]) == Roster(m_.prepared_sinks[i]);
+    }
+    Require(intents.empty() || paired, Rule::kSinkIntentRoster,
+            "intents are not those of the prepared pieces");
     CheckPayloads<PreparedSinkArtifactIntent>(
         {Rule::kSinkIntentVersion, Rule::kSinkIntentAbsent, Rule::kSinkIntentFrame,
          checkpoint_artifact_intent_sha256(std::nullopt), intents, m_.sink_intent_frame});
-  }
-
-  template <class Prepared>
-  static auto Roster(const Prepared& p) {
-    return std::tie(p.sink_name, p.checkpoint_id, p.subtask);
   }
 
   /// Prefix, frames and suffix follow each other without a gap, and make the object's digest.
