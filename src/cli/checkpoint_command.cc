@@ -301,15 +301,28 @@ Result<ExitCode> ListCheckpoints(env::FileSystem* files, const CheckpointOptions
   TextTable table("><>>>>><");
   table.Row({"ID", "TIME", "AGE", "NEW", "REUSED", "ENTRIES", "P", ""});
   size_t listed = 0;
+  ExitCode outcome = ExitCode::kDone;
   for (const format::CutReference& reference : place.Cuts()) {
     if (source.id && reference.id != *source.id) continue;
     const auto cut = checkpoint::CutReader::Open(files, source.path, reference.id, true);
     // A cut that a running job has retired since the head was read is no longer to be listed.
     if (!cut.ok() && cut.status().code() == StatusCode::kNotFound) continue;
-    if (!cut.ok()) return cut.status();
+    ++listed;
+    if (!cut.ok()) {
+      // The other cuts are still of use: the one that cannot be read is listed as such.
+      if (ExitCodeOf(cut.status().code()) != ExitCode::kDamaged) return cut.status();
+      outcome = ExitCode::kDamaged;
+      const std::string why(cut.status().message());
+      if (options.json) {
+        out->Line(Dump({{"id", reference.id.value}, {"damaged", why}}));
+      } else {
+        table.Row({std::to_string(reference.id.value), "damaged", "", "", "", "", "", ""});
+        fmt::print(stderr, "cairn: {}\n", why);
+      }
+      continue;
+    }
     const format::CheckpointManifest& manifest = (*cut)->manifest();
     const bool newest = IsNewest(**cut);
-    ++listed;
     if (options.json) {
       out->Line(Dump(CutLine(manifest, newest)));
       continue;
@@ -328,7 +341,7 @@ Result<ExitCode> ListCheckpoints(env::FileSystem* files, const CheckpointOptions
                   : fmt::format("'{}' holds no committed checkpoint yet", source.path));
   }
   if (!options.json) table.Print(out);
-  return ExitCode::kDone;
+  return outcome;
 }
 
 Result<ExitCode> ShowCheckpoint(env::FileSystem* files, const CheckpointOptions& options,
@@ -336,8 +349,13 @@ Result<ExitCode> ShowCheckpoint(env::FileSystem* files, const CheckpointOptions&
   CAIRN_ASSIGN_OR_RETURN(const SourceReference source, ResolvePlace(files, options.source));
   CAIRN_ASSIGN_OR_RETURN(const auto cut,
                          checkpoint::CutReader::Open(files, source.path, source.id, true));
-  CAIRN_ASSIGN_OR_RETURN(const auto loaded, cut->AsCut());
-  const std::vector<checkpoint::PreparedSink>& prepared = loaded->sinks();
+  // What a damaged cut still says is shown; what its sinks prepared may be in what is lost.
+  std::vector<checkpoint::PreparedSink> prepared;
+  if (const auto loaded = cut->AsCut(); loaded.ok()) {
+    prepared = (*loaded)->sinks();
+  } else {
+    fmt::print(stderr, "cairn: {}\n", loaded.status().message());
+  }
   if (options.json) {
     out->Line(Dump(CutJson(*cut, IsNewest(*cut), prepared)));
     return ExitCode::kDone;

@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "cli/checkpoint_command.h"
 #include "cli/exit_code.h"
@@ -50,7 +52,8 @@ struct Arguments {
 std::string RunFooter() {
   std::string text = "Options of --set (and of SET cairn.NAME = 'VALUE' in the text):\n";
   for (const engine::OptionInfo& option : engine::KnownOptions()) {
-    text += fmt::format("  {:36} {:>8}  {}\n", option.name, option.default_text, option.meaning);
+    text +=
+        fmt::format("  {:36} {} (default {})\n", option.name, option.meaning, option.default_text);
   }
   text +=
       "\nExamples:\n"
@@ -258,8 +261,32 @@ int ReportParseError(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
     return app.exit(error);  // --help and --version, on standard output
   }
-  fmt::print(stderr, "cairn: {}. See `{} --help`\n", error.what(), VerbOf(app));
+  std::string what = error.what();
+  if (what == "A subcommand is required") {
+    const auto left = app.remaining(true);
+    what = left.empty() ? "a verb is missing" : fmt::format("'{}' is no verb here", left.front());
+  }
+  fmt::print(stderr, "cairn: {}. See `{} --help`\n", what, VerbOf(app));
   return static_cast<int>(ExitCode::kUsage);
+}
+
+/// The arguments as the parser takes them: last first, without the program's name. A negative
+/// number is a KEY, never an option, so such ones go to the end, behind "--".
+std::vector<std::string> ReversedArguments(int argc, const char* const* argv) {
+  std::vector<std::string> arguments;
+  std::vector<std::string> numbers;
+  bool verbatim = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string text = argv[i];
+    verbatim = verbatim || text == "--";
+    const bool number =
+        !verbatim && text.size() > 1 && text[0] == '-' && text[1] >= '0' && text[1] <= '9';
+    (number ? numbers : arguments).push_back(text);
+  }
+  if (!numbers.empty() && !verbatim) arguments.emplace_back("--");
+  arguments.insert(arguments.end(), numbers.begin(), numbers.end());
+  std::reverse(arguments.begin(), arguments.end());
+  return arguments;
 }
 
 int ParseAndRun(env::FileSystem* files, int argc, const char* const* argv) {
@@ -278,7 +305,7 @@ int ParseAndRun(env::FileSystem* files, int argc, const char* const* argv) {
   AddCheckpoint(&app, files, &args, &action);
   AddState(&app, files, &args, &action);
   try {
-    app.parse(argc, const_cast<char**>(argv));
+    app.parse(ReversedArguments(argc, argv));
   } catch (const CLI::ParseError& error) {
     return ReportParseError(app, error);
   }

@@ -37,6 +37,7 @@ Result<engine::JobSpec> SpecOf(const RunOptions& options, std::string sql) {
   engine::JobSpec spec;
   spec.name = options.name.empty() ? JobNameOf(options.file) : options.name;
   spec.sql = std::move(sql);
+  spec.sql_name = options.file;
   spec.backend = options.backend;
   spec.checkpoints = options.checkpoints;
   spec.from = options.from;
