@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Backend URIs: where working state lives, and by default its checkpoints (docs/backends.md).
+// Backend URIs: where working state lives, and by default its checkpoints (docs/running.md).
 #pragma once
 
 #include <string>

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <exception>
 #include <memory>
+#include <new>
 #include <optional>
 #include <thread>
 
@@ -285,18 +287,36 @@ class Runner {
   std::shared_ptr<const checkpoint::Cut> cut_;
 };
 
+env::FileSystem* FilesOf(const JobSpec& spec) {
+  return spec.files != nullptr ? spec.files : env::PosixFileSystem();
+}
+
+/// Call `body`, and turn what a library below threw into a status.
+template <class T, class Body>
+Result<T> Guarded(const Body& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return Status::ResourceExhausted("out of memory");
+  } catch (const std::exception& error) {
+    return Status::Internal(error.what());
+  }
+}
+
 }  // namespace
 
 Result<JobResult> RunJob(const JobSpec& spec, const JobControl& control) {
-  env::FileSystem* files = spec.files != nullptr ? spec.files : env::PosixFileSystem();
-  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedJob> job, PrepareJob(spec, files));
-  return Runner(spec, control, files, job.get()).Run();
+  return Guarded<JobResult>([&]() -> Result<JobResult> {
+    CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedJob> job, PrepareJob(spec, FilesOf(spec)));
+    return Runner(spec, control, FilesOf(spec), job.get()).Run();
+  });
 }
 
 Result<std::string> ExplainJob(const JobSpec& spec) {
-  env::FileSystem* files = spec.files != nullptr ? spec.files : env::PosixFileSystem();
-  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedJob> job, PrepareJob(spec, files));
-  return DescribeGraph(job->built.graph);
+  return Guarded<std::string>([&]() -> Result<std::string> {
+    CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedJob> job, PrepareJob(spec, FilesOf(spec)));
+    return DescribeGraph(job->built.graph);
+  });
 }
 
 }  // namespace cairn::engine

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <limits>
+#include <new>
 #include <utility>
 
 #include "base/units.h"
@@ -313,7 +315,21 @@ void Coordinator::PersistAttempt() {
     if (!pieces.empty()) cut.sinks.push_back({sink, pieces});
   }
   attempt_->persisting = true;
-  persist_thread_.Post([this, attempt = attempt_.get()] { Push(RunAttempt(attempt)); });
+  persist_thread_.Post([this, attempt = attempt_.get()] { Push(GuardedAttempt(attempt)); });
+}
+
+/// What throws after the head decision leaves it unknown here, so the job begins again from it.
+Coordinator::AttemptDone Coordinator::GuardedAttempt(Attempt* attempt) {
+  AttemptDone done;
+  done.fatal = true;
+  try {
+    return RunAttempt(attempt);
+  } catch (const std::bad_alloc&) {
+    done.status = Status::ResourceExhausted("out of memory while persisting");
+  } catch (const std::exception& error) {
+    done.status = Status::Internal(std::string("persisting: ") + error.what());
+  }
+  return done;
 }
 
 /// The persist thread's part: nothing here touches what the coordinator's thread owns.

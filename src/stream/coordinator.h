@@ -140,6 +140,7 @@ class Coordinator final : public TaskListener {
   int64_t NextDeadline() const;
   void BeginAttempt(bool last, bool stop);
   void PersistAttempt();
+  AttemptDone GuardedAttempt(Attempt* attempt);
   AttemptDone RunAttempt(Attempt* attempt);
   Status CommitSinks(const std::vector<checkpoint::PreparedSink>& prepared);
   void GiveUp(const Status& reason);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream/job.h"
 
-#include <algorithm>
+#include <exception>
 #include <map>
+#include <new>
+#include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -129,11 +132,12 @@ class JobBuilder {
   /// Deal the splits round robin; those with something to read first, so that each subtask gets its
   /// share of the work.
   std::vector<std::vector<SplitProgress>> ShareOut(std::vector<SplitProgress> splits) const {
-    std::stable_partition(splits.begin(), splits.end(),
-                          [](const SplitProgress& split) { return !split.ended; });
     std::vector<std::vector<SplitProgress>> shares(graph_.parallelism);
-    for (size_t i = 0; i < splits.size(); ++i) {
-      shares[i % graph_.parallelism].push_back(std::move(splits[i]));
+    size_t dealt = 0;
+    for (const bool ended : {false, true}) {
+      for (SplitProgress& split : splits) {
+        if (split.ended == ended) shares[dealt++ % graph_.parallelism].push_back(std::move(split));
+      }
     }
     return shares;
   }
@@ -172,26 +176,67 @@ Status RecoverSinks(const std::vector<NamedSink>& sinks, const checkpoint::Cut* 
   return {};
 }
 
+/// Joins the tasks' threads on every way out; those that still run are told to leave first.
+class TaskThreads {
+ public:
+  explicit TaskThreads(const std::vector<Task*>& tasks) : tasks_(tasks) {
+    threads_.reserve(tasks.size());
+  }
+  ~TaskThreads() {
+    if (!threads_.empty()) {
+      for (Task* task : tasks_) task->mailbox().Cancel();
+    }
+    Join();
+  }
+  void Start() {
+    for (Task* task : tasks_) threads_.emplace_back([task] { task->Run(); });
+  }
+  void Join() {
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+  }
+
+ private:
+  const std::vector<Task*>& tasks_;
+  std::vector<std::thread> threads_;
+};
+
+Result<JobOutcome> RunGraphUnguarded(const JobGraph& graph, const JobOptions& options,
+                                     checkpoint::CheckpointStore* store,
+                                     const std::shared_ptr<const checkpoint::Cut>& cut,
+                                     JobControl control) {
+  std::vector<NamedSink> sinks = SinksOf(graph);
+  CAIRN_RETURN_IF_ERROR(RecoverSinks(sinks, cut.get()));
+  std::optional<JobBuilder> builder;  // outlives the coordinator, whose persist thread uses tasks
+  Coordinator coordinator(options.coordinator, store, std::move(sinks), std::move(control));
+  builder.emplace(graph, options, &coordinator);
+  CAIRN_RETURN_IF_ERROR(builder->Build(cut));
+  std::vector<Task*> tasks;
+  for (const auto& task : builder->tasks()) tasks.push_back(task.get());
+  coordinator.SetTasks(tasks);
+  if (options.on_coordinator) options.on_coordinator(&coordinator);
+  TaskThreads threads(tasks);
+  threads.Start();
+  Result<JobOutcome> outcome = coordinator.Run(cut.get());
+  threads.Join();
+  return outcome;
+}
+
 }  // namespace
 
 Result<JobOutcome> RunGraph(const JobGraph& graph, const JobOptions& options,
                             checkpoint::CheckpointStore* store,
                             std::shared_ptr<const checkpoint::Cut> cut, JobControl control) {
-  std::vector<NamedSink> sinks = SinksOf(graph);
-  CAIRN_RETURN_IF_ERROR(RecoverSinks(sinks, cut.get()));
-  Coordinator coordinator(options.coordinator, store, std::move(sinks), std::move(control));
-  JobBuilder builder(graph, options, &coordinator);
-  CAIRN_RETURN_IF_ERROR(builder.Build(cut));
-  std::vector<Task*> tasks;
-  for (const auto& task : builder.tasks()) tasks.push_back(task.get());
-  coordinator.SetTasks(tasks);
-  if (options.on_coordinator) options.on_coordinator(&coordinator);
-  std::vector<std::thread> threads;
-  threads.reserve(tasks.size());
-  for (Task* task : tasks) threads.emplace_back([task] { task->Run(); });
-  Result<JobOutcome> outcome = coordinator.Run(cut.get());
-  for (std::thread& thread : threads) thread.join();
-  return outcome;
+  try {
+    return RunGraphUnguarded(graph, options, store, cut, std::move(control));
+  } catch (const std::bad_alloc&) {
+    return Status::ResourceExhausted("out of memory while running the job");
+  } catch (const std::system_error& error) {
+    return Status::ResourceExhausted(std::string("cannot start the job's threads: ") +
+                                     error.what());
+  } catch (const std::exception& error) {
+    return Status::Internal(std::string("running the job: ") + error.what());
+  }
 }
 
 }  // namespace cairn::stream

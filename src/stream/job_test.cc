@@ -525,6 +525,15 @@ TEST(Job, AThrowingOperatorFailsTheJobAndNothingHangs) {
   EXPECT_EQ(job.Run(&store).status().code(), StatusCode::kResourceExhausted);
 }
 
+TEST(Job, AThrowingPersistFailsTheJobAndNothingHangs) {
+  TestJob job;
+  MemoryStore store;
+  store.on_persist = [](base::CheckpointId) -> Status { throw std::runtime_error("codec broke"); };
+  const auto outcome = job.Run(&store);
+  EXPECT_EQ(outcome.status().code(), StatusCode::kInternal);
+  EXPECT_THAT(std::string(outcome.status().message()), HasSubstr("codec broke"));
+}
+
 TEST(Job, ASourcesErrorFailsTheJobWithItsReason) {
   TestJob job;
   job.sources[0]->FailAt(1200);
