@@ -7,7 +7,7 @@
 namespace cairn::connectors {
 namespace {
 
-constexpr size_t kPadding = 64;  // simdjson and the 32-byte copies read that far at most
+constexpr size_t kPadding = 64;  // the scanners and the 32-byte copies read that far at most
 
 }  // namespace
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "connectors/csv_decoder.h"
 
-#include <simdjson.h>
-
 #include <algorithm>
+
+#include "format/utf8.h"
 
 namespace cairn::connectors {
 namespace {
@@ -109,7 +109,7 @@ class CsvDecoder final : public SplitDecoder {
     CAIRN_ASSIGN_OR_RETURN(scanned_,
                            ScanBlock(&reader_, &scanner_, std::max<size_t>(want, kLastRowBytes)));
     if (scanned_ == 0) return false;  // the file ends in a blank remainder
-    all_utf8_ = !has_text_ || simdjson::validate_utf8(reader_.bytes().data(), scanned_);
+    all_utf8_ = !has_text_ || format::IsUtf8(reader_.bytes().substr(0, scanned_));
     return true;
   }
 
@@ -231,8 +231,7 @@ class CsvDecoder final : public SplitDecoder {
     if (error == nullptr && null && !column->nullable()) {
       error = "the value is missing and the column is NOT NULL";
     }
-    if (error == nullptr && is_text && !null && !all_utf8_ &&
-        !simdjson::validate_utf8(value.data(), value.size())) {
+    if (error == nullptr && is_text && !null && !all_utf8_ && !format::IsUtf8(value)) {
       error = "the value is not valid UTF-8";
       value = {};
     }

@@ -4,48 +4,9 @@
 #include <bit>
 #include <cstring>
 
-#ifdef __AVX2__
-#include <immintrin.h>
-#endif
+#include "connectors/mask64.h"
 
 namespace cairn::connectors {
-namespace {
-
-#ifdef __AVX2__
-
-/// Compare 64 bytes with one: bit i is set when byte i equals it.
-class Block64 {
- public:
-  explicit Block64(const char* data)
-      : low_(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(data))),
-        high_(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(data + 32))) {}
-
-  uint64_t Equal(__m256i byte) const {
-    const auto low = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(low_, byte)));
-    const auto high = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(high_, byte)));
-    return low | (static_cast<uint64_t>(high) << 32);
-  }
-
- private:
-  __m256i low_;
-  __m256i high_;
-};
-
-/// Bit i of the result = parity of bits 0..i.
-uint64_t PrefixXor(uint64_t bits) {
-  bits ^= bits << 1;
-  bits ^= bits << 2;
-  bits ^= bits << 4;
-  bits ^= bits << 8;
-  bits ^= bits << 16;
-  bits ^= bits << 32;
-  return bits;
-}
-
-#endif
-
-}  // namespace
-
 void CsvScanner::AddRow(std::string_view data, size_t first_end, size_t start, size_t end,
                         bool unclosed) {
   const size_t values = end_count_ - first_end;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "connectors/ndjson_decoder.h"
 
-#include <simdjson.h>
-
 #include <algorithm>
 #include <cstring>
 #include <map>
 
 #include "connectors/block_reader.h"
+#include "connectors/json_tokens.h"
 
 namespace cairn::connectors {
 namespace {
@@ -106,41 +105,16 @@ bool LooksLikeNumber(std::string_view text) {
   return text.front() != '0' || text.size() == 1 || text[1] < '0' || text[1] > '9';
 }
 
-const char* ReasonOf(simdjson::error_code code) {
-  switch (code) {
-    case simdjson::UTF8_ERROR:
+const char* ReasonOf(JsonTokenError error) {
+  switch (error) {
+    case JsonTokenError::kNotUtf8:
       return "the line is not valid UTF-8";
-    case simdjson::UNCLOSED_STRING:
+    case JsonTokenError::kUnclosedString:
       return "a string is not closed on the line";
-    case simdjson::UNESCAPED_CHARS:
-      return "a string holds an unescaped control character";
     default:
-      return "the line is not valid JSON";
+      return "a string holds an unescaped control character";
   }
 }
-
-/// The tokens of a text: offsets of brackets, ':' and ',' and of the first byte of every string and
-/// other value, as simdjson's first stage finds them; behind the last stands the text's size,
-/// twice.
-class Tokens {
- public:
-  simdjson::error_code Find(const char* text, size_t size) {
-    if (parser_ == nullptr) {
-      const auto error = simdjson::get_active_implementation()->create_dom_parser_implementation(
-          std::max(size, kBlockBytes), 16, parser_);
-      if (error != simdjson::SUCCESS) return error;
-    } else if (parser_->capacity() < size) {
-      if (const auto error = parser_->set_capacity(size); error != simdjson::SUCCESS) return error;
-    }
-    return parser_->stage1(reinterpret_cast<const uint8_t*>(text), size,
-                           simdjson::stage1_mode::regular);
-  }
-  const uint32_t* begin() const { return parser_->structural_indexes.get(); }
-  const uint32_t* end() const { return begin() + parser_->n_structural_indexes; }
-
- private:
-  std::unique_ptr<simdjson::internal::dom_parser_implementation> parser_;
-};
 
 class NdjsonDecoder final : public SplitDecoder {
  public:
@@ -200,12 +174,8 @@ class NdjsonDecoder final : public SplitDecoder {
       }
       want = reader_.bytes().size();
     }
-    const auto error = tokens_.Find(text_.data(), text_.size());
-    if (error == simdjson::MEMALLOC) {
-      return Status::ResourceExhausted("no memory to parse " + reader_.path());
-    }
     // A line that breaks the tokens of its neighbours: take the block line by line.
-    by_line_ = error != simdjson::SUCCESS;
+    by_line_ = tokens_.Find(text_) != JsonTokenError::kNone;
     if (!by_line_) {
       base_ = 0;
       token_ = tokens_.begin();
@@ -270,8 +240,8 @@ class NdjsonDecoder final : public SplitDecoder {
     if (by_line_) {
       const std::string_view line = text_.substr(cursor_, line_end - cursor_);
       if (std::all_of(line.begin(), line.end(), IsJsonSpace)) return kBlankLine;
-      const auto error = tokens_.Find(line.data(), line.size());
-      if (error != simdjson::SUCCESS) return ReasonOf(error);
+      const JsonTokenError error = tokens_.Find(line);
+      if (error != JsonTokenError::kNone) return ReasonOf(error);
       base_ = cursor_;
       token_ = tokens_.begin();
     }
@@ -466,7 +436,7 @@ class NdjsonDecoder final : public SplitDecoder {
 
   std::string_view text_;  ///< whole lines of the block
   size_t cursor_ = 0;      ///< start of the next line in text_
-  Tokens tokens_;
+  JsonTokens tokens_;
   const uint32_t* token_ = nullptr;
   size_t base_ = 0;  ///< where in text_ the tokens' offsets begin
   uint32_t line_end_ = 0;

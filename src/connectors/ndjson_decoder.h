@@ -2,8 +2,8 @@
 //
 // NDJSON files as record batches: one JSON object a line.
 //
-// simdjson's first stage finds the tokens of a whole block (and checks UTF-8 and strings); the
-// decoder walks them straight into the columns. Integers and decimals are exact. A key that the
+// JsonTokens finds the tokens of a whole block (and checks UTF-8 and strings); the decoder walks
+// them straight into the columns. Integers and decimals are exact. A key that the
 // table does not name is passed over; of a key given twice the last value counts; blank lines are
 // no rows. A value must have its column's JSON type: numbers for BIGINT, INTEGER, DOUBLE; strings
 // for TEXT, DATE, TIMESTAMP; either for DECIMAL; "NaN", "Infinity", "-Infinity" for DOUBLE too.

@@ -7,13 +7,12 @@
 #include <parquet/arrow/schema.h>
 #include <parquet/file_reader.h>
 #include <parquet/metadata.h>
-#include <simdjson.h>
-
 #include <algorithm>
 
 #include "connectors/arrow_files.h"
 #include "connectors/arrow_status.h"
 #include "connectors/block_reader.h"
+#include "format/utf8.h"
 
 namespace cairn::connectors {
 namespace {
@@ -186,7 +185,7 @@ class ParquetDecoder final : public SplitDecoder {
     if (text.value_data() == nullptr) return {};
     const char* const begin =
         reinterpret_cast<const char*>(text.value_data()->data()) + text.value_offset(0);
-    if (simdjson::validate_utf8(begin, static_cast<size_t>(text.total_values_length()))) return {};
+    if (format::IsUtf8({begin, static_cast<size_t>(text.total_values_length())})) return {};
     return Status::Corruption(context + ": a value is not valid UTF-8");
   }
 
