@@ -149,9 +149,32 @@ class NdjsonDecoder final : public SplitDecoder {
   uint64_t rows_skipped() const override { return rows_skipped_; }
 
  private:
+  /// A key as it stands in the text, with the closing quote, so that one comparison tells equality.
   struct Key {
-    std::string name;  ///< with the closing quote, so that one comparison tells equality
-    int column;        ///< -1 = not wanted
+    uint64_t low = 0;  ///< its first 16 bytes, and which of them count
+    uint64_t high = 0;
+    uint64_t low_mask = 0;
+    uint64_t high_mask = 0;
+    std::string rest;
+    int column = -1;  ///< -1 = not wanted
+
+    Key() = default;
+    Key(std::string text, int of_column) : column(of_column) {
+      if (text.size() > 16) rest = text.substr(16);
+      const size_t size = std::min<size_t>(text.size(), 16);
+      text.resize(16, '\0');
+      std::memcpy(&low, text.data(), 8);
+      std::memcpy(&high, text.data() + 8, 8);
+      low_mask = size >= 8 ? UINT64_MAX : (uint64_t{1} << (8 * size)) - 1;
+      high_mask = size >= 16 ? UINT64_MAX : size <= 8 ? 0 : (uint64_t{1} << (8 * (size - 8))) - 1;
+    }
+    /// Shape:    kTextPadding bytes behind `text` are readable.
+    bool Is(const char* text) const {
+      uint64_t words[2];
+      std::memcpy(words, text, 16);
+      return low_mask != 0 && (words[0] & low_mask) == low && (words[1] & high_mask) == high &&
+             (rest.empty() || std::memcmp(text + 16, rest.data(), rest.size()) == 0);
+    }
   };
 
   /// Read whole lines and find their tokens; false = the split has ended.
@@ -293,7 +316,7 @@ class NdjsonDecoder final : public SplitDecoder {
     const char* const key = text + *token_ + 1;
     if (field < key_order_.size()) {
       const Key& expected = key_order_[field];
-      if (std::memcmp(key, expected.name.data(), expected.name.size()) == 0) [[likely]] {
+      if (expected.Is(key)) [[likely]] {
         *column = expected.column;
         return nullptr;
       }
@@ -309,7 +332,7 @@ class NdjsonDecoder final : public SplitDecoder {
     // Keys longer than the padding behind the text could be compared past its end.
     if (raw.find('\\') == std::string_view::npos && raw.size() < kTextPadding - 2) {
       if (field >= key_order_.size() && field < kKeyOrderMax) key_order_.resize(field + 1);
-      if (field < key_order_.size()) key_order_[field] = {std::string(raw) + '"', *column};
+      if (field < key_order_.size()) key_order_[field] = Key(std::string(raw) + '"', *column);
     }
     return nullptr;
   }
