@@ -64,8 +64,7 @@ class Demo:
         print("$ cairn " + " ".join(command), flush=True)
         process = subprocess.Popen([self.cairn, *command], cwd=self.folder)
         while process.poll() is None and self.committed() < 1:
-            time.sleep(0.02)
-        time.sleep(0.4)
+            time.sleep(0.01)
         if process.poll() is not None:
             sys.exit("demo: the job ended before it could be killed; give more --events")
         process.send_signal(signal.SIGKILL)
@@ -125,9 +124,9 @@ class Demo:
         for path in sorted((self.folder / "export").glob("*.parquet")):
             columns = [row[0] for row in duckdb.sql(f"DESCRIBE SELECT * FROM '{path}'").fetchall()]
             print(f"   {path.name}: {', '.join(columns)}")
-            if "n" in columns:
-                total = duckdb.sql(f"SELECT sum(n) FROM '{path}'").fetchone()[0]
-                print(f"   DuckDB: sum(n) = {total:,}")
+            if "count" in columns:
+                total = duckdb.sql(f"SELECT sum(count) FROM '{path}'").fetchone()[0]
+                print(f"   DuckDB: sum(count) = {total:,}")
                 if total != self.events:
                     sys.exit("demo: the exported state does not add up")
                 self.figures.append(("sum of the exported counts", f"{total:,}"))
