@@ -6,7 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/coding.h"
+#include "base/hash.h"
 #include "connectors/file_encoder.h"
+#include "env/clock.h"
 
 namespace cairn::connectors {
 namespace {
@@ -88,12 +91,21 @@ std::string_view ExtensionOf(FileFormat format) {
   return "parquet";
 }
 
+std::string RunName() {
+  std::string bytes;
+  base::AppendLE(&bytes, env::SystemRandom()->Next());
+  return base::ToHex(bytes);
+}
+
 /// What the sink and its writers share.
 struct Directory {
   FilesystemSinkOptions options;
   std::shared_ptr<arrow::Schema> schema;
   std::string writer_name;
   env::FileSystem* files;
+  /// Of this run alone: a staged file of an earlier run must not have the name of one of this run,
+  /// or recovery takes it for the rows of a committed checkpoint.
+  std::string run = RunName();
 
   /// Counts the starts of directory syncs that ended well: a file made before one started has a
   /// durable name.
@@ -185,8 +197,8 @@ class FilesystemWriter final : public stream::SinkWriter {
 
   Status Open() {
     for (;;) {
-      staged_ = directory_->StagedPrefix() + std::to_string(subtask_) + "-" +
-                std::to_string(next_file_++);
+      staged_ = directory_->StagedPrefix() + directory_->run + "-" + std::to_string(subtask_) +
+                "-" + std::to_string(next_file_++);
       auto file = directory_->files->CreateFile(directory_->PathOf(staged_));
       if (file.ok()) {
         file_ = *std::move(file);

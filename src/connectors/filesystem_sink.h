@@ -2,10 +2,10 @@
 //
 // The filesystem sink: exactly once by rename.
 //
-// Rows go to a hidden file ".staged-<writer id>-<subtask>-<n>" in the sink's directory. Prepare
-// makes it durable and describes it; Commit renames it to "part-<checkpoint>-<subtask>-<writer
-// id>.<ext>" and syncs the directory once. Readers take only names without a leading '.' or '_', so
-// no row of an undecided checkpoint is ever seen.
+// Rows go to a hidden file ".staged-<writer id>-<run>-<subtask>-<n>" in the sink's directory.
+// Prepare makes it durable and describes it; Commit renames it to
+// "part-<checkpoint>-<subtask>-<writer id>.<ext>" and syncs the directory once. Readers take only
+// names without a leading '.' or '_', so no row of an undecided checkpoint is ever seen.
 //
 // Invariants
 //  1. A file has its final name only after Commit was called with its descriptor.

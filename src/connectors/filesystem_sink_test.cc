@@ -163,6 +163,27 @@ TEST_F(FilesystemSinkTest, RecoverCommitsItsCutAndRemovesOnlyItsOwnUndecidedFile
   EXPECT_TRUE(other->Commit({of_other}).ok());
 }
 
+TEST_F(FilesystemSinkTest, AnUndecidedFileOfALaterRunIsNotTakenForACommittedOne) {
+  auto sink = Sink(&files_);
+  ASSERT_TRUE(sink->Recover({}).ok());
+  auto writer = *sink->CreateWriter(0);
+  ASSERT_TRUE(writer->Write(Plain(Numbers(1, 2))).ok());
+  const std::string committed = **writer->Prepare(base::CheckpointId(1));
+  ASSERT_TRUE(sink->Commit({committed}).ok());
+  const auto after_commit = Visible();
+  for (int run = 0; run < 2; ++run) {  // killed each time before its checkpoint was decided
+    auto next = Sink(&files_);
+    ASSERT_TRUE(next->Recover({committed}).ok());
+    auto again = *next->CreateWriter(0);
+    ASSERT_TRUE(again->Write(Plain(Numbers(5, 2))).ok());
+    ASSERT_TRUE(again->Prepare(base::CheckpointId(2)).ok());
+  }
+  const Status recovered = Sink(&files_)->Recover({committed});
+  ASSERT_TRUE(recovered.ok()) << recovered.ToString();
+  EXPECT_EQ(Visible(), after_commit);
+  EXPECT_EQ(Hidden(), 0U);
+}
+
 TEST_F(FilesystemSinkTest, UnfinishedFilesGoWithTheirWriter) {
   auto sink = Sink(&files_);
   ASSERT_TRUE(sink->Recover({}).ok());
