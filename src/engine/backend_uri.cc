@@ -80,7 +80,8 @@ Result<Backend> ParseBackendUri(std::string_view uri) {
 Result<std::string> ParsePlaceUri(std::string_view uri) {
   CAIRN_ASSIGN_OR_RETURN(const Parts parts, Split(uri));
   if (parts.scheme == "s3") {
-    return Status::InvalidArgument("checkpoints at s3:// are not built yet; give a directory");
+    return Status::InvalidArgument(
+        "checkpoints at s3:// are not built yet; give a directory, DIR or file://DIR");
   }
   if (parts.scheme != "file") {
     return Status::InvalidArgument("no checkpoint place has the scheme '" + parts.scheme +
