@@ -11,6 +11,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -402,7 +403,10 @@ std::string StateBytes(const std::string& sql, const std::string& place, bool as
   for (const auto& entry : fs::recursive_directory_iterator(place)) {
     if (entry.path().filename() != "state.arrow") continue;
     std::ifstream file(entry.path(), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    // The staged files that the prepared rows name carry a random name of their run.
+    return std::regex_replace(bytes, std::regex("staged-([0-9a-f]{16})-[0-9a-f]{16}-"),
+                              "staged-$1-RUN-");
   }
   return "";
 }
