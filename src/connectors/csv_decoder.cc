@@ -84,8 +84,8 @@ class CsvDecoder final : public SplitDecoder {
 
  private:
   struct Problem {
-    size_t row;  ///< index in chosen_
-    const ColumnBuilder* column;
+    size_t row;                   ///< index in chosen_
+    const ColumnBuilder* column;  ///< in columns_
     std::string value;
     std::string reason;
   };
@@ -163,8 +163,9 @@ class CsvDecoder final : public SplitDecoder {
 
   /// Fail on the first bad row, or leave all of them out of chosen_.
   Status HandleProblems() {
-    std::stable_sort(problems_.begin(), problems_.end(),
-                     [](const Problem& a, const Problem& b) { return a.row < b.row; });
+    std::sort(problems_.begin(), problems_.end(), [](const Problem& a, const Problem& b) {
+      return a.row != b.row ? a.row < b.row : a.column < b.column;
+    });
     if (options_.on_error == OnError::kFail) {
       const Problem& problem = problems_.front();
       CAIRN_ASSIGN_OR_RETURN(const uint64_t line,

@@ -33,6 +33,27 @@ JsonTokenError JsonTokens::Find(std::string_view text) {
 
 #ifdef __AVX2__
 
+namespace {
+
+/// The bytes with an odd number of backslashes before them. Adding the starts of runs at odd places
+/// to the runs carries one bit out of each, which tells whether a run's length is odd.
+uint64_t Escaped(uint64_t slashes, uint64_t* escaped_next) {
+  constexpr uint64_t kEven = 0x5555555555555555ULL;
+  const uint64_t escaped_first = *escaped_next;
+  if (slashes == 0) [[likely]] {
+    *escaped_next = 0;
+    return escaped_first;
+  }
+  slashes &= ~escaped_first;
+  const uint64_t behind = (slashes << 1) | escaped_first;
+  const uint64_t odd_starts = slashes & ~kEven & ~behind;
+  const uint64_t carried = odd_starts + slashes;
+  *escaped_next = carried < odd_starts ? 1 : 0;
+  return (kEven ^ (carried << 1)) & behind;
+}
+
+}  // namespace
+
 size_t JsonTokens::FindMasks(std::string_view text, State* state) {
   const __m256i quote = _mm256_set1_epi8('"');
   const __m256i backslash = _mm256_set1_epi8('\\');
@@ -48,7 +69,6 @@ size_t JsonTokens::FindMasks(std::string_view text, State* state) {
       _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ':', '{', ',', '}', 0, 0,  //
                        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ':', '{', ',', '}', 0, 0);
   const __m256i space = _mm256_set1_epi8(0x20);
-  constexpr uint64_t kEven = 0x5555555555555555ULL;
 
   uint32_t* out = tokens_.data();
   uint64_t in_string = 0;     // all ones while a string is open
@@ -61,21 +81,7 @@ size_t JsonTokens::FindMasks(std::string_view text, State* state) {
     const Block64 block(text.data() + base);
     high_bits |= block.HighBits();
 
-    // A byte is escaped when an odd number of backslashes stands before it. Adding the starts of
-    // runs at odd places to the runs carries one bit out of each, which tells the runs' lengths.
-    uint64_t slashes = block.Equal(backslash);
-    uint64_t escaped = escaped_next;
-    if (slashes != 0) [[unlikely]] {
-      slashes &= ~escaped_next;
-      const uint64_t behind = (slashes << 1) | escaped_next;
-      const uint64_t odd_starts = slashes & ~kEven & ~behind;
-      const uint64_t carried = odd_starts + slashes;
-      escaped_next = carried < odd_starts ? 1 : 0;
-      escaped = (kEven ^ (carried << 1)) & behind;
-    } else {
-      escaped_next = 0;
-    }
-
+    const uint64_t escaped = Escaped(block.Equal(backslash), &escaped_next);
     const uint64_t quotes = block.Equal(quote) & ~escaped;
     const uint64_t strings = PrefixXor(quotes) ^ in_string;  // opening quote to last byte
     in_string = static_cast<uint64_t>(static_cast<int64_t>(strings) >> 63);
