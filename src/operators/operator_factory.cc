@@ -63,7 +63,8 @@ class GroupAggregateFactory final : public stream::OperatorFactory {
   std::string name() const override { return "group-aggregate"; }
   std::shared_ptr<arrow::Schema> output_schema() const override { return spec_->node.output; }
   bool keyed() const override { return true; }
-  bool updating() const override { return true; }
+  /// Without calls (SELECT DISTINCT) a key that is there never changes.
+  bool updating() const override { return spec_->input_updates || !spec_->node.calls.empty(); }
   std::unique_ptr<stream::Operator> Create() const override { return MakeGroupAggregate(spec_); }
   std::string Identity() const override {
     Json calls = Json::array();

@@ -67,6 +67,14 @@ TEST(OperatorFactoryTest, ACalcUpdatesWhenItsInputDoes) {
   EXPECT_TRUE(Make(Moves(), true)->updating());
 }
 
+TEST(OperatorFactoryTest, AGroupWithoutCallsUpdatesOnlyWhenItsInputDoes) {
+  stream::GroupAggregateNode distinct;
+  distinct.keys = {0};
+  distinct.output = arrow::schema({Input()->field(0)});
+  EXPECT_FALSE(Make(distinct, false)->updating());
+  EXPECT_TRUE(Make(distinct, true)->updating());
+}
+
 TEST(OperatorFactoryTest, IdentityIsJsonAndStable) {
   const auto json = nlohmann::json::parse(Make(Group())->Identity());
   EXPECT_EQ(json["operator"], "group-aggregate");

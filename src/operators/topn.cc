@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,19 +49,26 @@ class TopN final : public stream::Operator {
     uint32_t old_index() const { return source & ~kOld; }
   };
   static constexpr uint32_t kOld = 1U << 31;
-  struct Pending {
+  /// A partition that the batch changes.
+  struct Changed {
     size_t group;
+    const TopNBuffer* old;
+    size_t begin;  ///< of its list in `candidates_`
+    size_t end;
     TopNBuffer buffer;  ///< new until it is swapped into the table, then the old one
   };
 
   Status Process(const Batch& batch, stream::Collector* out);
+  void RankPartitions();
   void Rank(size_t group, const TopNBuffer* old);
   bool Before(SortPrefix prefix, uint32_t row, const Candidate& other, const TopNBuffer* old);
   std::string_view KeyRestOf(uint32_t row, std::string* key) const;
-  Status Replace(size_t group, const TopNBuffer* old);
+  Status EncodeNewRows(size_t batch_rows);
+  Result<Payload> EncodeRow(uint32_t row);
+  void FillBuffer(Changed* partition);
   void Send(RowKind kind, const Candidate& row, const TopNBuffer* old, uint32_t key_row,
             size_t rank);
-  void SendChanges(size_t group, const TopNBuffer* old);
+  void SendChanges(const Changed& partition);
   Status EmitChanges(const Batch& batch, stream::Collector* out);
 
   const std::shared_ptr<const TopNSpec> spec_;
@@ -74,11 +82,14 @@ class TopN final : public stream::Operator {
   BatchGroups groups_;
   BatchGroups::Buckets buckets_;
   std::optional<format::RowEncoder> encoder_;
-  std::vector<Candidate> ranked_;
+  std::vector<Candidate> ranked_;      // of the partition at hand
+  std::vector<Candidate> candidates_;  // of all changed partitions
+  std::vector<Payload> payloads_;      // of the new ones among them
+  std::vector<uint32_t> candidate_of_row_;
   std::string key_;
   std::string other_key_;
   std::string row_;
-  std::vector<Pending> pending_;
+  std::vector<Changed> changed_;
   std::vector<RowSource> sources_;
   std::shared_ptr<std::vector<RowKind>> kinds_;
   std::vector<int64_t> ranks_;
@@ -112,7 +123,7 @@ Status TopN::Open(const stream::OperatorContext& context) {
 Status TopN::ProcessBatch(Batch batch, stream::Collector* out) {
   try {
     const Status done = Process(batch, out);
-    pending_.clear();
+    changed_.clear();
     return done.WithContext("operator " + uid_);
   } catch (const std::bad_alloc&) {
     return Status::ResourceExhausted("operator " + uid_ + ": no memory for a batch of " +
@@ -129,34 +140,42 @@ Status TopN::Process(const Batch& batch, stream::Collector* out) {
   for (int column : spec_->payload_columns) payload.push_back(batch.rows->column(column));
   CAIRN_ASSIGN_OR_RETURN(encoder_,
                          format::RowEncoder::Bind(*spec_->payload_codec, std::move(payload)));
-  pending_.clear();
   sources_.clear();
   ranks_.clear();
   kinds_ = std::make_shared<std::vector<RowKind>>();
   only_inserts_ = true;
 
-  const auto key_at = [this](size_t i) { return groups_.groups()[i].key; };
-  const auto fnv_at = [this](size_t i) { return groups_.groups()[i].hash; };
-  Status ranked;
+  RankPartitions();
+  CAIRN_RETURN_IF_ERROR(EncodeNewRows(static_cast<size_t>(batch.rows->num_rows())));
+  for (Changed& partition : changed_) {
+    FillBuffer(&partition);
+    SendChanges(partition);
+  }
+  // Old rows that the output still names live on in the buffers that are swapped out.
+  CAIRN_RETURN_IF_ERROR(table_->UpdateBatch(
+      changed_.size(), [this](size_t i) { return groups_.groups()[changed_[i].group].key; },
+      [this](size_t i) { return groups_.groups()[changed_[i].group].hash; },
+      [this](size_t i, TopNBuffer& value, bool) noexcept {
+        std::swap(value, changed_[i].buffer);
+      }));
+  return EmitChanges(batch, out);
+}
+
+void TopN::RankPartitions() {
+  changed_.clear();
+  candidates_.clear();
   table_->FindBatch(
-      groups_.groups().size(), key_at, fnv_at, [&](size_t group, const TopNBuffer* old) {
-        if (!ranked.ok()) return;
+      groups_.groups().size(), [this](size_t i) { return groups_.groups()[i].key; },
+      [this](size_t i) { return groups_.groups()[i].hash; },
+      [this](size_t group, const TopNBuffer* old) {
         Rank(group, old);
         const bool changed = std::any_of(ranked_.begin(), ranked_.end(),
                                          [](const Candidate& row) { return !row.is_old(); });
         if (!changed) return;
-        ranked = Replace(group, old);
-        SendChanges(group, old);
+        const size_t begin = candidates_.size();
+        candidates_.insert(candidates_.end(), ranked_.begin(), ranked_.end());
+        changed_.push_back({group, old, begin, candidates_.size(), {}});
       });
-  CAIRN_RETURN_IF_ERROR(std::move(ranked));
-  // Old rows that the output still names live on in the buffers that are swapped out.
-  CAIRN_RETURN_IF_ERROR(table_->UpdateBatch(
-      pending_.size(), [this](size_t i) { return groups_.groups()[pending_[i].group].key; },
-      [this](size_t i) { return groups_.groups()[pending_[i].group].hash; },
-      [this](size_t i, TopNBuffer& value, bool) noexcept {
-        std::swap(value, pending_[i].buffer);
-      }));
-  return EmitChanges(batch, out);
 }
 
 /// Make `ranked_` the first `limit` of the partition's old rows and the batch's.
@@ -197,27 +216,47 @@ std::string_view TopN::KeyRestOf(uint32_t row, std::string* key) const {
                                         : std::string_view();
 }
 
-/// Stage the buffer of `ranked_`: old rows are shared, new ones encoded.
-Status TopN::Replace(size_t group, const TopNBuffer* old) {
-  TopNBuffer buffer;
-  buffer.Reserve(ranked_.size());
-  for (const Candidate& row : ranked_) {
-    if (row.is_old()) {
-      buffer.Append(old->rows()[row.old_index()]);
-      continue;
-    }
-    row_.clear();
-    CAIRN_RETURN_IF_ERROR(encoder_->Append(row.source, &row_));
-    size_t key_bytes = sort_keys_.fixed_bytes();
-    if (!sort_keys_.prefix_is_key()) {
-      key_.clear();
-      sort_keys_.AppendKey(row.source, &key_);
-      key_bytes = key_.size();
-    }
-    buffer.Append({row.prefix, Payload::Make(key_.data(), static_cast<uint32_t>(key_bytes), row_)});
+/// Encode the rows of the batch that stay, in the order of the batch: its columns are then read
+/// front to back, which is half the time of reading them partition by partition.
+Status TopN::EncodeNewRows(size_t batch_rows) {
+  constexpr uint32_t kNone = UINT32_MAX;
+  candidate_of_row_.assign(batch_rows, kNone);
+  for (uint32_t i = 0; i < candidates_.size(); ++i) {
+    if (!candidates_[i].is_old()) candidate_of_row_[candidates_[i].source] = i;
   }
-  pending_.push_back({group, std::move(buffer)});
+  payloads_.clear();
+  payloads_.resize(candidates_.size());
+  for (uint32_t row = 0; row < batch_rows; ++row) {
+    const uint32_t candidate = candidate_of_row_[row];
+    if (candidate == kNone) continue;
+    CAIRN_ASSIGN_OR_RETURN(payloads_[candidate], EncodeRow(row));
+  }
   return {};
+}
+
+Result<Payload> TopN::EncodeRow(uint32_t row) {
+  row_.clear();
+  CAIRN_RETURN_IF_ERROR(encoder_->Append(row, &row_));
+  size_t key_bytes = sort_keys_.fixed_bytes();
+  if (!sort_keys_.prefix_is_key()) {
+    key_.clear();
+    sort_keys_.AppendKey(row, &key_);
+    key_bytes = key_.size();
+  }
+  return Payload::Make(key_.data(), static_cast<uint32_t>(key_bytes), row_);
+}
+
+/// Make the partition's new buffer: old rows are shared.
+void TopN::FillBuffer(Changed* partition) {
+  partition->buffer.Reserve(partition->end - partition->begin);
+  for (size_t i = partition->begin; i < partition->end; ++i) {
+    const Candidate& row = candidates_[i];
+    if (row.is_old()) {
+      partition->buffer.Append(partition->old->rows()[row.old_index()]);
+    } else {
+      partition->buffer.Append({row.prefix, std::move(payloads_[i])});
+    }
+  }
 }
 
 void TopN::Send(RowKind kind, const Candidate& row, const TopNBuffer* old, uint32_t key_row,
@@ -232,29 +271,32 @@ void TopN::Send(RowKind kind, const Candidate& row, const TopNBuffer* old, uint3
   if (spec_->node.emit_rank) ranks_.push_back(static_cast<int64_t>(rank) + 1);
 }
 
-void TopN::SendChanges(size_t group, const TopNBuffer* old) {
-  const uint32_t key_row = groups_.groups()[group].first_row;
+void TopN::SendChanges(const Changed& partition) {
+  const TopNBuffer* old = partition.old;
+  const uint32_t key_row = groups_.groups()[partition.group].first_row;
   const size_t old_size = old == nullptr ? 0 : old->size();
+  const std::span<const Candidate> ranked =
+      std::span(candidates_).subspan(partition.begin, partition.end - partition.begin);
   const auto old_row = [&](size_t i) {
     return Candidate{old->rows()[i].prefix, kOld | static_cast<uint32_t>(i)};
   };
   if (spec_->node.emit_rank) {
-    for (size_t rank = 0; rank < ranked_.size(); ++rank) {
+    for (size_t rank = 0; rank < ranked.size(); ++rank) {
       if (rank >= old_size) {
-        Send(RowKind::kInsert, ranked_[rank], old, key_row, rank);
-      } else if (!ranked_[rank].is_old() || ranked_[rank].old_index() != rank) {
+        Send(RowKind::kInsert, ranked[rank], old, key_row, rank);
+      } else if (!ranked[rank].is_old() || ranked[rank].old_index() != rank) {
         Send(RowKind::kUpdateBefore, old_row(rank), old, key_row, rank);
-        Send(RowKind::kUpdateAfter, ranked_[rank], old, key_row, rank);
+        Send(RowKind::kUpdateAfter, ranked[rank], old, key_row, rank);
       }
     }
     return;
   }
   // Rows leave from the end only, so those that stay are the first of the old ones.
   const size_t stay = static_cast<size_t>(std::count_if(
-      ranked_.begin(), ranked_.end(), [](const Candidate& row) { return row.is_old(); }));
+      ranked.begin(), ranked.end(), [](const Candidate& row) { return row.is_old(); }));
   for (size_t i = stay; i < old_size; ++i) Send(RowKind::kDelete, old_row(i), old, key_row, i);
-  for (size_t rank = 0; rank < ranked_.size(); ++rank) {
-    if (!ranked_[rank].is_old()) Send(RowKind::kInsert, ranked_[rank], old, key_row, rank);
+  for (size_t rank = 0; rank < ranked.size(); ++rank) {
+    if (!ranked[rank].is_old()) Send(RowKind::kInsert, ranked[rank], old, key_row, rank);
   }
 }
 
