@@ -18,8 +18,9 @@ namespace {
 /// Cut a graph into tasks.
 class JobBuilder {
  public:
-  JobBuilder(const JobGraph& graph, const JobOptions& options, TaskListener* listener)
-      : graph_(graph), options_(options), listener_(listener) {
+  JobBuilder(const JobGraph& graph, const JobOptions& options, bool checkpoints,
+             TaskListener* listener)
+      : graph_(graph), options_(options), checkpoints_(checkpoints), listener_(listener) {
     CountInputs();
   }
 
@@ -69,6 +70,7 @@ class JobBuilder {
       task.channels = inputs_[stage_index] * graph_.parallelism;
       task.limits = options_.channels;
       task.async_snapshots = options_.coordinator.async_snapshots;
+      task.checkpoints = checkpoints_;
       task.budget = options_.budget;
       tasks_.push_back(std::make_unique<Task>(std::move(task), listener_));
     }
@@ -144,6 +146,7 @@ class JobBuilder {
 
   const JobGraph& graph_;
   const JobOptions& options_;
+  const bool checkpoints_;
   TaskListener* const listener_;
   std::vector<size_t> inputs_;  ///< exchanges that lead to each stage
   std::vector<size_t> first_task_;
@@ -209,7 +212,7 @@ Result<JobOutcome> RunGraphUnguarded(const JobGraph& graph, const JobOptions& op
   CAIRN_RETURN_IF_ERROR(RecoverSinks(sinks, cut.get()));
   std::optional<JobBuilder> builder;  // outlives the coordinator, whose persist thread uses tasks
   Coordinator coordinator(options.coordinator, store, std::move(sinks), std::move(control));
-  builder.emplace(graph, options, &coordinator);
+  builder.emplace(graph, options, store != nullptr, &coordinator);
   CAIRN_RETURN_IF_ERROR(builder->Build(cut));
   std::vector<Task*> tasks;
   for (const auto& task : builder->tasks()) tasks.push_back(task.get());

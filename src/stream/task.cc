@@ -43,7 +43,7 @@ void Task::Run() noexcept {
 }
 
 Status Task::OpenAndRestore() {
-  domain_ = StateDomain::Create({options_.name, options_.budget});
+  domain_ = StateDomain::Create({options_.name, options_.budget, options_.checkpoints});
   OperatorContext context = options_.context;
   context.state = domain_.get();
   CAIRN_RETURN_IF_ERROR(chain_->Open(context));
@@ -154,7 +154,7 @@ Status Task::TakeSnapshot(const Barrier& barrier) {
   if (reader_ != nullptr) snapshot.progress = reader_->Progress();
   CAIRN_RETURN_IF_ERROR(chain_->Flush());
   CAIRN_RETURN_IF_ERROR(chain_->SendBarrier(barrier));
-  if (!tables().empty()) snapshot.view = domain_->Capture();
+  if (options_.checkpoints && !tables().empty()) snapshot.view = domain_->Capture();
   CAIRN_RETURN_IF_ERROR(chain_->Prepare(barrier.id, &snapshot.prepared));
   listener_->OnSnapshot(options_.index, std::move(snapshot));
   return options_.async_snapshots ? Status() : AwaitResume(barrier.id);

@@ -59,6 +59,7 @@ struct TaskOptions {
   size_t channels = 0;      ///< inputs; 0 = a source task
   ChannelLimits limits;
   bool async_snapshots = true;
+  bool checkpoints = true;  ///< false: nothing is ever committed, so no erase is remembered
   MemoryBudget* budget = nullptr;
 };
 
