@@ -63,11 +63,16 @@ Result<std::unique_ptr<LocalObjectStore>> LocalObjectStore::Open(FileSystem* fil
                                                                  LocalObjectStoreOptions options) {
   while (root.size() > 1 && root.back() == '/') root.pop_back();
   std::unique_ptr<LocalObjectStore> store(new LocalObjectStore(files, std::move(root), options));
-  if (options.sweep) CAIRN_RETURN_IF_ERROR(store->SweepTemporaryNames(store->root_));
+  if (options.sweep) {
+    CAIRN_RETURN_IF_ERROR(store->SweepTemporaryNames(store->root_, false));
+    for (const std::string& name : options.sweep_directories) {
+      CAIRN_RETURN_IF_ERROR(store->SweepTemporaryNames(JoinPath(store->root_, name), true));
+    }
+  }
   return store;
 }
 
-Status LocalObjectStore::SweepTemporaryNames(const std::string& directory) {
+Status LocalObjectStore::SweepTemporaryNames(const std::string& directory, bool whole_tree) {
   Result<std::vector<DirectoryEntry>> entries = files_->ListDirectory(directory);
   if (!entries.ok()) {
     return entries.status().code() == StatusCode::kNotFound ? Status() : entries.status();
@@ -75,7 +80,7 @@ Status LocalObjectStore::SweepTemporaryNames(const std::string& directory) {
   for (const DirectoryEntry& entry : *entries) {
     const std::string path = JoinPath(directory, entry.name);
     if (entry.is_directory) {
-      CAIRN_RETURN_IF_ERROR(SweepTemporaryNames(path));
+      if (whole_tree) CAIRN_RETURN_IF_ERROR(SweepTemporaryNames(path, true));
     } else if (entry.name.starts_with(kTemporaryPrefix)) {
       CAIRN_RETURN_IF_ERROR(files_->RemoveFile(path));
       ++swept_;

@@ -17,6 +17,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "env/file_system.h"
 #include "env/object_store.h"
@@ -28,6 +29,9 @@ struct LocalObjectStoreOptions {
   bool fsync = true;
   /// Sweep temporary names at open: only for the holder of the place's lock.
   bool sweep = true;
+  /// Directories directly below the root whose trees are swept, beside the root's own names. Others
+  /// may be anybody's: a place can be made in a directory that holds much else.
+  std::vector<std::string> sweep_directories;
 };
 
 class LocalObjectStore final : public ObjectStore {
@@ -70,7 +74,7 @@ class LocalObjectStore final : public ObjectStore {
   std::string TemporaryName(const std::string& directory);
   Result<std::string> WriteTemporary(const std::string& directory, std::string_view bytes,
                                      bool sync);
-  Status SweepTemporaryNames(const std::string& directory);
+  Status SweepTemporaryNames(const std::string& directory, bool whole_tree);
   Status ListBelow(const std::string& key, const std::string& prefix,
                    std::vector<ObjectInfo>* found);
   Result<std::shared_ptr<const RandomAccessFile>> OpenCached(const std::string& key);

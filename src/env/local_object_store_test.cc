@@ -20,6 +20,7 @@ class LocalObjectStoreTest : public ::testing::Test {
  protected:
   void SetUp() override { Open(); }
   void Open(LocalObjectStoreOptions options = {}) {
+    options.sweep_directories = {"d", "missing"};
     store_.reset();
     Result<std::unique_ptr<LocalObjectStore>> store =
         LocalObjectStore::Open(&files_, "/store", options);
@@ -154,6 +155,17 @@ TEST_F(LocalObjectStoreTest, OpeningSweepsTemporaryNamesAndNothingElse) {
   EXPECT_EQ(Get("d/k"), "1");
 }
 
+TEST_F(LocalObjectStoreTest, OpeningLooksIntoItsOwnDirectoriesOnly) {
+  for (const char* name : {"other", "d", "d/deep"}) {
+    ASSERT_TRUE(CreateDirectories(&memory_, std::string("/store/") + name, true).ok());
+    ASSERT_TRUE(memory_.CreateFile(std::string("/store/") + name + "/.cairn-tmp-9").ok());
+  }
+  ASSERT_TRUE(memory_.CreateFile("/store/.cairn-tmp-9").ok());
+  Open();
+  EXPECT_EQ(store_->swept(), 3u);
+  EXPECT_THAT(memory_.AllFiles(), ElementsAre(::testing::Pair("/store/other/.cairn-tmp-9", "")));
+}
+
 TEST_F(LocalObjectStoreTest, ListingGivesSortedKeysUnderAPrefix) {
   for (const char* key : {"a/2", "a/1", "ab", "b/x/y"}) {
     ASSERT_TRUE(store_->CreateIfAbsent(key, key).ok());
@@ -244,6 +256,7 @@ TEST_F(LocalObjectStoreTest, EveryFaultLeavesOldOrNewAndNeverHalf) {
       MemoryFileSystem memory;
       FaultFileSystem files(&memory);
       LocalObjectStoreOptions options;
+      options.sweep_directories = {"d"};
       auto store = *LocalObjectStore::Open(&files, "/s", options);
       const std::string old_version = *store->CompareAndSwap("h", std::nullopt, "old");
       files.Arm(
