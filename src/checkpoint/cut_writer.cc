@@ -263,6 +263,8 @@ Status RunGuarded(SubtaskEncoder* encoder) {
     return Status::ResourceExhausted("no memory to encode the checkpoint");
   } catch (const std::exception& thrown) {
     return Status::Internal(std::string("a state codec threw: ") + thrown.what());
+  } catch (...) {
+    return Status::Internal("a state codec threw something that is no std::exception");
   }
 }
 

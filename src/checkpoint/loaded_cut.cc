@@ -11,6 +11,7 @@
 #include <new>
 #include <set>
 
+#include "checkpoint/layout.h"
 #include "checkpoint/plan.h"
 
 namespace cairn::checkpoint {
@@ -145,6 +146,8 @@ Status RouteGuarded(RowRouter* router, const format::FrameRows& rows, state::Loa
     return Status::ResourceExhausted("no memory to load the state");
   } catch (const std::exception& thrown) {
     return Status::Internal(std::string("a state codec threw: ") + thrown.what());
+  } catch (...) {
+    return Status::Internal("a state codec threw something that is no std::exception");
   }
 }
 
@@ -153,6 +156,7 @@ Status RouteGuarded(RowRouter* router, const format::FrameRows& rows, state::Loa
 Result<std::shared_ptr<const LoadedCut>> LoadedCut::Open(
     env::ObjectStore* objects, std::shared_ptr<const format::CheckpointManifest> manifest) {
   std::shared_ptr<LoadedCut> cut(new LoadedCut(objects, std::move(manifest)));
+  CAIRN_RETURN_IF_ERROR(cut->CheckObjects());
   cut->CollectSources();
   cut->CollectSlots();
   CAIRN_RETURN_IF_ERROR(cut->ReadSinks());
@@ -162,6 +166,28 @@ Result<std::shared_ptr<const LoadedCut>> LoadedCut::Open(
 bool LoadedCut::ended() const {
   return !manifest().source_names.empty() &&
          manifest().ended_sources.size() == manifest().source_names.size();
+}
+
+Status LoadedCut::CheckObjects() const {
+  const auto check = [this](const format::StateChunkId& chunk, uint64_t length) -> Status {
+    const std::string key = StateObjectKey(chunk.checkpoint_id);
+    Result<env::ObjectInfo> found = objects_->Head(key);
+    if (!found.ok()) {
+      if (found.status().code() != StatusCode::kNotFound) return found.status();
+      return Status::Corruption("checkpoint " + std::to_string(id().value) + ": object " + key +
+                                " is missing");
+    }
+    if (found->size == length) return {};
+    return Status::Corruption("checkpoint " + std::to_string(id().value) + ": object " + key +
+                              " has " + std::to_string(found->size) + " bytes instead of " +
+                              std::to_string(length));
+  };
+  const format::NodeDataObject& own = manifest().node_data;
+  if (own.object_length > 0) CAIRN_RETURN_IF_ERROR(check(own.chunk, own.object_length));
+  for (const format::ReferencedStateChunk& chunk : manifest().referenced_chunks) {
+    CAIRN_RETURN_IF_ERROR(check(chunk.chunk, chunk.object_length));
+  }
+  return {};
 }
 
 void LoadedCut::CollectSources() {

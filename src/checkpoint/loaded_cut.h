@@ -39,13 +39,16 @@ class LoadedCut final : public Cut {
 
  private:
   LoadedCut(env::ObjectStore* objects, std::shared_ptr<const format::CheckpointManifest> manifest)
-      : reader_(objects, std::move(manifest)) {}
+      : objects_(objects), reader_(objects, std::move(manifest)) {}
 
+  /// Every object is there and has its length: a cut that was cut short is known before it is used.
+  Status CheckObjects() const;
   void CollectSources();
   void CollectSlots();
   Status ReadSinks();
   std::string UidOf(base::OperatorId id) const;
 
+  env::ObjectStore* objects_;
   FrameReader reader_;
   std::vector<SourceOffsets> sources_;
   std::vector<PreparedSink> sinks_;

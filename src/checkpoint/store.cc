@@ -303,19 +303,24 @@ Result<std::shared_ptr<const Cut>> Store::Recover() {
 Result<std::shared_ptr<const Cut>> Store::RecoverAt(base::CheckpointId id) {
   CAIRN_RETURN_IF_ERROR(CheckUsable());
   const std::vector<format::CutReference> cuts = place_.Cuts();  // newest first
-  std::string ids;
-  for (const format::CutReference& cut : cuts) {
-    if (cut.id == id) return OpenCut(cut);
-    if (cut.exactly_once_output) {
-      return Status::InvalidArgument(
-          "checkpoint " + std::to_string(cut.id.value) +
-          " has published rows of an exactly-once sink; going back to checkpoint " +
-          std::to_string(id.value) + " would publish them again");
+  const auto wanted = std::find_if(cuts.begin(), cuts.end(),
+                                   [id](const format::CutReference& cut) { return cut.id == id; });
+  if (wanted == cuts.end()) {
+    std::string ids;
+    for (const format::CutReference& cut : cuts) {
+      ids += (ids.empty() ? "are " : ", ") + std::to_string(cut.id.value);
     }
-    ids += (ids.empty() ? "" : ", ") + std::to_string(cut.id.value);
+    return Status::NotFound("no checkpoint " + std::to_string(id.value) + " is retained; there " +
+                            (ids.empty() ? "are none" : ids));
   }
-  return Status::NotFound("no checkpoint " + std::to_string(id.value) + " is retained; there " +
-                          (ids.empty() ? "are none" : "are " + ids));
+  for (auto newer = cuts.begin(); newer != wanted; ++newer) {
+    if (!newer->exactly_once_output) continue;
+    return Status::InvalidArgument("checkpoint " + std::to_string(newer->id.value) +
+                                   " has published rows of an exactly-once sink; going back to "
+                                   "checkpoint " +
+                                   std::to_string(id.value) + " would publish them again");
+  }
+  return OpenCut(*wanted);
 }
 
 Result<base::CheckpointId> Store::NextId() {
@@ -513,7 +518,10 @@ Result<std::unique_ptr<CheckpointStore>> OpenLocalStore(env::FileSystem* files,
   Result<std::unique_ptr<env::FileLock>> lock = files->Lock(env::JoinPath(directory, kLockName));
   if (!lock.ok()) return lock.status().WithContext(context);
   Result<std::unique_ptr<env::LocalObjectStore>> objects =
-      env::LocalObjectStore::Open(files, directory, {.fsync = options.fsync, .sweep = true});
+      env::LocalObjectStore::Open(files, directory,
+                                  {.fsync = options.fsync,
+                                   .sweep = true,
+                                   .sweep_directories = {"control", "deployment", "nodes"}});
   if (!objects.ok()) return objects.status().WithContext(context);
   env::LocalObjectStore* local = objects->get();
   Result<std::unique_ptr<CheckpointStore>> store =
