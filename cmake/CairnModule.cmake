@@ -2,8 +2,15 @@
 #
 # cairn_module(NAME DEPS a b LIBS x y): the library cairn_NAME from every src/NAME/*.cc, and, when
 # tests are on, one test program NAME_test from every src/NAME/*_test.cc. Files are found by glob,
-# so a test that no target lists cannot exist. Library order keeps the layers: a module can only
+# so a test that no target lists cannot exist. With CAIRN_FUZZ each src/NAME/x_fuzz.cc is a libFuzzer
+# program NAME_x_fuzz, whose inputs are kept in testdata/fuzz/x. Library order keeps the layers: a module can only
 # name modules declared before it.
+
+option(CAIRN_FUZZ "Build src/*/*_fuzz.cc with libFuzzer (clang only)" OFF)
+if(CAIRN_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+  add_custom_target(fuzzers)
+endif()
 
 function(cairn_module name)
   cmake_parse_arguments(ARG "" "" "DEPS;LIBS" ${ARGN})
@@ -25,6 +32,16 @@ function(cairn_module name)
     target_link_libraries(cairn_${name} ${kind} cairn_${dep})
   endforeach()
   target_link_libraries(cairn_${name} ${kind} ${ARG_LIBS} Threads::Threads)
+  if(CAIRN_FUZZ)
+    file(GLOB fuzz_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*_fuzz.cc)
+    foreach(source ${fuzz_sources})
+      get_filename_component(target ${source} NAME_WE)
+      add_executable(${name}_${target} ${source})
+      target_link_libraries(${name}_${target} PRIVATE cairn_${name})
+      target_link_options(${name}_${target} PRIVATE -fsanitize=fuzzer)
+      add_dependencies(fuzzers ${name}_${target})
+    endforeach()
+  endif()
   if(CAIRN_TESTS AND test_sources)
     cairn_test(${name}_test SOURCES ${test_sources} DEPS ${name})
   endif()
