@@ -15,6 +15,7 @@
 #include <arrow/util/bit_util.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -447,6 +448,11 @@ Status RowCodec::Encode(std::span<const std::shared_ptr<arrow::Array>> arrays,
     } else {
       hashes->resize(array_rows);
     }
+  }
+  if (rows.count == 0) {
+    std::fill(offsets->begin(), offsets->end(), 0);
+    data->clear();
+    return Status();
   }
   bool fixed = true;
   size_t row_bytes = 0;

@@ -162,6 +162,9 @@ TEST(RowCodec, EncodesNoRows) {
     const Encoded out = *EncodeAll(codec, arrays);
     EXPECT_EQ(out.offsets, std::vector<uint32_t>{0});
     EXPECT_TRUE(out.data.empty());
+    const Arrays two = {type == std::string("text") ? Texts({"a", "b"}) : Bigints({1, 2})};
+    const std::vector<uint32_t> nothing;
+    EXPECT_EQ(EncodeAll(codec, two, &nothing)->offsets, (std::vector<uint32_t>{0, 0, 0}));
   }
 }
 

@@ -56,11 +56,6 @@ bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-SourceText::SourceText(std::string text, std::string name)
-    : text_(std::move(text)), name_(std::move(name)) {
-  arrow::util::InitializeUTF8();
-}
-
 Status SourceText::CheckEncoding() const {
   if (text_.size() > kTextBytesMax) {
     return Status::InvalidArgument("the SQL text has " + std::to_string(text_.size()) +
@@ -70,6 +65,7 @@ Status SourceText::CheckEncoding() const {
   if (size_t nul = text_.find('\0'); nul != std::string::npos) {
     return Status::InvalidArgument("the SQL text holds a NUL byte at byte " + std::to_string(nul));
   }
+  arrow::util::InitializeUTF8();
   if (!arrow::util::ValidateUTF8(text_)) {
     return Status::InvalidArgument("the SQL text is not valid UTF-8");
   }

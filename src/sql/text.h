@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "cairn/status.h"
 #include "stream/table_definition.h"
@@ -25,7 +26,7 @@ struct Place {
 class SourceText {
  public:
   /// Shape:    `name` is put before line:column when it is not empty ("job.sql:3:15: ...").
-  SourceText(std::string text, std::string name);
+  SourceText(std::string text, std::string name) : text_(std::move(text)), name_(std::move(name)) {}
 
   std::string_view text() const { return text_; }
 
