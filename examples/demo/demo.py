@@ -125,7 +125,7 @@ class Demo:
             columns = [row[0] for row in duckdb.sql(f"DESCRIBE SELECT * FROM '{path}'").fetchall()]
             print(f"   {path.name}: {', '.join(columns)}")
             if "count" in columns:
-                total = duckdb.sql(f"SELECT sum(count) FROM '{path}'").fetchone()[0]
+                total = duckdb.connect().execute(f"SELECT sum(count) FROM '{path}'").fetchone()[0]
                 print(f"   DuckDB: sum(count) = {total:,}")
                 if total != self.events:
                     sys.exit("demo: the exported state does not add up")
