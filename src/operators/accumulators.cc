@@ -294,9 +294,8 @@ bool AccumulatorLayout::ResultsDiffer(const char* a, const std::string* a_texts,
 }
 
 template <class T>
-Result<std::shared_ptr<arrow::Array>> AccumulatorLayout::FixedColumn(
-    const Call& call, std::span<const char* const> cells,
-    std::span<const std::string* const> texts) const {
+AccumulatorLayout::ArrayResult AccumulatorLayout::FixedColumn(const Call& call, Cells cells,
+                                                              Texts texts) const {
   const int64_t rows = static_cast<int64_t>(cells.size());
   CAIRN_ASSIGN_OR_RETURN(std::shared_ptr<arrow::Buffer> values,
                          FromArrow(arrow::AllocateBuffer(rows * static_cast<int64_t>(sizeof(T)))));
@@ -338,9 +337,8 @@ Result<std::shared_ptr<arrow::Array>> AccumulatorLayout::FixedColumn(
       call.type, rows, {nulls > 0 ? std::move(validity) : nullptr, std::move(values)}, nulls));
 }
 
-Result<std::shared_ptr<arrow::Array>> AccumulatorLayout::TextColumn(
-    const Call& call, std::span<const char* const> cells,
-    std::span<const std::string* const> texts) const {
+AccumulatorLayout::ArrayResult AccumulatorLayout::TextColumn(const Call& call, Cells cells,
+                                                             Texts texts) const {
   const int64_t rows = static_cast<int64_t>(cells.size());
   int64_t bytes = 0;
   for (size_t i = 0; i < cells.size(); ++i) {
@@ -372,9 +370,8 @@ Result<std::shared_ptr<arrow::Array>> AccumulatorLayout::TextColumn(
       {nulls > 0 ? std::move(validity) : nullptr, std::move(offsets), std::move(data)}, nulls));
 }
 
-Result<std::shared_ptr<arrow::Array>> AccumulatorLayout::ResultColumn(
-    size_t call, std::span<const char* const> cells,
-    std::span<const std::string* const> texts) const {
+AccumulatorLayout::ArrayResult AccumulatorLayout::ResultColumn(size_t call, Cells cells,
+                                                               Texts texts) const {
   const Call& chosen = calls_[call];
   switch (chosen.type->id()) {
     case arrow::Type::INT32:

@@ -50,6 +50,10 @@ struct AggregateResult {
 
 class AccumulatorLayout {
  public:
+  using ArrayResult = Result<std::shared_ptr<arrow::Array>>;
+  using Cells = std::span<const char* const>;
+  using Texts = std::span<const std::string* const>;
+
   /// Plan the cell for the calls of `node` over rows of `input`.
   ///
   /// Errors:   kInvalidArgument for a call that is not supported, saying which and why: DISTINCT,
@@ -89,9 +93,7 @@ class AccumulatorLayout {
   /// Compute the column of call `call` from cells: element i from cells[i] and texts[i].
   ///
   /// Errors:   kInvalidArgument when a sum does not fit the type of its column.
-  Result<std::shared_ptr<arrow::Array>> ResultColumn(
-      size_t call, std::span<const char* const> cells,
-      std::span<const std::string* const> texts) const;
+  ArrayResult ResultColumn(size_t call, Cells cells, Texts texts) const;
 
   /// Bytes of the saved value, and write it.
   size_t SavedBytes(const char* cell, const std::string* texts) const;
