@@ -34,7 +34,6 @@
 namespace cairn::cli {
 namespace {
 
-constexpr uint64_t kFileBytesMax = uint64_t{1} << 40;
 constexpr uint64_t kPipelineBytesMax = uint64_t{16} << 20;
 
 using SlotId = std::pair<OperatorId, std::string>;
