@@ -218,8 +218,10 @@ void RunModel(uint64_t seed, const std::vector<SortSpec>& sort, int64_t limit, b
     std::map<TextRow, int> expected;
     for (const auto& [auction, arrived] : model) {
       std::vector<ModelRow> ranked = arrived;
-      std::stable_sort(ranked.begin(), ranked.end(), [&](const ModelRow& a, const ModelRow& b) {
-        return ModelBefore(a, b, sort);
+      // Ids grow with arrival, which decides between equal keys.
+      std::sort(ranked.begin(), ranked.end(), [&](const ModelRow& a, const ModelRow& b) {
+        if (ModelBefore(a, b, sort)) return true;
+        return !ModelBefore(b, a, sort) && a.id < b.id;
       });
       for (size_t i = 0; i < ranked.size() && i < static_cast<size_t>(limit); ++i) {
         TextRow row = ranked[i].Text();
