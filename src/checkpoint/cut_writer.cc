@@ -308,7 +308,10 @@ Result<std::optional<format::SinkFrame>> WriteSinkFrame(const CapturedCut& captu
     const base::SavedRows::Slot at =
         rows->Append(base::SavedRowKind::kMaterialised, key.size(), row.payload->size());
     std::memcpy(at.key, key.data(), key.size());
-    std::memcpy(at.value, row.payload->data(), row.payload->size());
+    // An empty column may have no memory yet, and memcpy takes no null.
+    if (!row.payload->empty()) {
+      std::memcpy(at.value, row.payload->data(), row.payload->size());
+    }
   }
   format::FrameIdentity identity;
   identity.kind = FrameKind::kSinkDescriptor;

@@ -152,8 +152,8 @@ class ModelTable final : public state::StateTable {
                                          : row.live ? state::SavedRowKind::kPut
                                                     : state::SavedRowKind::kErase;
         const auto at = rows->Append(kind, key->size(), row.value.size());
-        std::memcpy(at.key, key->data(), key->size());
-        std::memcpy(at.value, row.value.data(), row.value.size());
+        if (!key->empty()) std::memcpy(at.key, key->data(), key->size());
+        if (!row.value.empty()) std::memcpy(at.value, row.value.data(), row.value.size());
         if (rows->bytes() >= state::kSavedRowsFlushBytes) CAIRN_RETURN_IF_ERROR(sink->Flush());
       }
     }
