@@ -28,32 +28,6 @@ Status ShrinkTo(arrow::ResizableBuffer* buffer, int64_t bytes) {
 
 }  // namespace
 
-std::string SqlTypeName(const arrow::DataType& type) {
-  switch (type.id()) {
-    case arrow::Type::INT64:
-      return "BIGINT";
-    case arrow::Type::INT32:
-      return "INTEGER";
-    case arrow::Type::DOUBLE:
-      return "DOUBLE";
-    case arrow::Type::STRING:
-      return "TEXT";
-    case arrow::Type::BOOL:
-      return "BOOLEAN";
-    case arrow::Type::TIMESTAMP:
-      return "TIMESTAMP";
-    case arrow::Type::DATE32:
-      return "DATE";
-    case arrow::Type::DECIMAL128: {
-      const auto& decimal = static_cast<const arrow::Decimal128Type&>(type);
-      return "DECIMAL(" + std::to_string(decimal.precision()) + "," +
-             std::to_string(decimal.scale()) + ")";
-    }
-    default:
-      return type.ToString();
-  }
-}
-
 Result<ColumnKind> ColumnKindOf(const arrow::Field& field) {
   switch (field.type()->id()) {
     case arrow::Type::INT64:

@@ -39,9 +39,6 @@ enum class ColumnKind : uint8_t {
 /// Tell the kind of a SQL column. kInvalidArgument for a type that files cannot hold.
 Result<ColumnKind> ColumnKindOf(const arrow::Field& field);
 
-/// The SQL name of a column's type, for messages: "BIGINT", "DECIMAL(10,2)", …
-std::string SqlTypeName(const arrow::DataType& type);
-
 class ColumnBuilder {
  public:
   static Result<ColumnBuilder> Make(std::shared_ptr<arrow::Field> field);

@@ -215,7 +215,7 @@ Result<NexmarkBids::Column> GeneratedColumn(const arrow::Field& field) {
                                    (known.kind == ColumnKind::kBigint ? "BIGINT"
                                     : known.kind == ColumnKind::kText ? "TEXT"
                                                                       : "TIMESTAMP") +
-                                   ", not " + SqlTypeName(*field.type()));
+                                   ", not " + stream::SqlTypeName(*field.type()));
   }
   return Status::InvalidArgument("the nexmark table bid has no column " + field.name() +
                                  "; it has auction, bidder, price, channel, url, date_time, extra");

@@ -13,6 +13,7 @@
 #include "connectors/arrow_status.h"
 #include "connectors/block_reader.h"
 #include "format/utf8.h"
+#include "stream/table_definition.h"
 
 namespace cairn::connectors {
 namespace {
@@ -100,7 +101,7 @@ Status CheckField(const parquet::arrow::SchemaManifest& manifest, const std::str
   if (!Fits(type, *column.type())) {
     return Status::InvalidArgument(path + ", column " + column.name() + ": the file's type " +
                                    type.ToString() + " cannot be read as " +
-                                   SqlTypeName(*column.type()));
+                                   stream::SqlTypeName(*column.type()));
   }
   return {};
 }

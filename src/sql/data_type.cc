@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "stream/table_definition.h"
+
 namespace cairn::sql {
 namespace {
 
@@ -80,32 +82,17 @@ DataTypePtr PlainType(std::string_view name) {
 }  // namespace
 
 std::string SqlTypeName(const arrow::DataType& type) {
-  switch (type.id()) {
-    case arrow::Type::INT64:
-      return "BIGINT";
-    case arrow::Type::INT32:
-      return "INTEGER";
-    case arrow::Type::DOUBLE:
-      return "DOUBLE";
-    case arrow::Type::DECIMAL128:
+  switch (type.id()) {  // those that only expressions have
     case arrow::Type::DECIMAL256: {
       const DecimalShape shape = DecimalShapeOf(type);
       return "DECIMAL(" + std::to_string(shape.precision) + "," + std::to_string(shape.scale) + ")";
     }
-    case arrow::Type::STRING:
-      return "TEXT";
-    case arrow::Type::BOOL:
-      return "BOOLEAN";
-    case arrow::Type::TIMESTAMP:
-      return "TIMESTAMP";
-    case arrow::Type::DATE32:
-      return "DATE";
     case arrow::Type::DURATION:
       return "INTERVAL";
     case arrow::Type::NA:
       return "NULL";
     default:
-      return type.ToString();
+      return stream::SqlTypeName(type);
   }
 }
 

@@ -22,7 +22,8 @@ namespace cairn::sql {
 
 using DataTypePtr = std::shared_ptr<arrow::DataType>;
 
-/// Print a type as SQL spells it: "BIGINT", "DECIMAL(10,2)".
+/// Print a type as SQL spells it: "BIGINT", "DECIMAL(10,2)"; the types of columns as
+/// stream::SqlTypeName does.
 std::string SqlTypeName(const arrow::DataType& type);
 
 bool IsInteger(const arrow::DataType& type);  ///< BIGINT, INTEGER

@@ -41,4 +41,8 @@ std::shared_ptr<arrow::Schema> SchemaOf(const TableDefinition& table);
 std::shared_ptr<arrow::Schema> SchemaOf(const TableDefinition& table,
                                         const std::vector<int>& columns);
 
+/// The SQL name of a column's type: "BIGINT", "DECIMAL(p,s)"; Arrow's own name of a type that no
+/// column can have.
+std::string SqlTypeName(const arrow::DataType& type);
+
 }  // namespace cairn::stream
