@@ -76,15 +76,7 @@ ViewNode* DomainCore::Capture() {
   FinishBag();
   std::lock_guard lock(registry_mutex_);
   // Garbage made so far is seen by views older than the new one only.
-  while (full_ != nullptr) {
-    GarbageBag* bag = std::exchange(full_, full_->next);
-    if (newest_node_ != nullptr) {
-      AttachLocked(newest_node_, bag);
-    } else {
-      bag->limit = 0;
-      DeferLocked(bag, bag);
-    }
-  }
+  HandOverLocked();
   ViewNode* node = free_nodes_;
   if (node != nullptr) {
     free_nodes_ = node->older;
@@ -179,10 +171,8 @@ void DomainCore::FinishBag() {
   full_ = std::exchange(pending_, nullptr);
 }
 
-// Gives the queued bags to the newest open view, unless a reader holds the registry just now.
-void DomainCore::HandOver() {
-  if (full_ == nullptr || !registry_mutex_.try_lock()) return;
-  std::lock_guard lock(registry_mutex_, std::adopt_lock);
+// Gives the queued bags to the newest open view; without one nobody can see what is in them.
+void DomainCore::HandOverLocked() {
   while (full_ != nullptr) {
     GarbageBag* bag = std::exchange(full_, full_->next);
     if (newest_node_ != nullptr) {
@@ -192,6 +182,13 @@ void DomainCore::HandOver() {
       DeferLocked(bag, bag);
     }
   }
+}
+
+// The same, unless a reader holds the registry just now.
+void DomainCore::HandOver() {
+  if (full_ == nullptr || !registry_mutex_.try_lock()) return;
+  std::lock_guard lock(registry_mutex_, std::adopt_lock);
+  HandOverLocked();
 }
 
 void DomainCore::AttachLocked(ViewNode* node, GarbageBag* bag) {

@@ -185,6 +185,7 @@ class DomainCore {
   void FreeBag(GarbageBag* bag, uint32_t seen_by, BlockPool::FreeChains* chains);
   void FinishBag();
   void HandOver();
+  void HandOverLocked();
   void FreeDeferred(size_t bags);
   void Disperse(GarbageBag* bag, BlockPool::FreeChains* chains);
   void AttachLocked(ViewNode* node, GarbageBag* bag);
