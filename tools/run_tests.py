@@ -58,8 +58,7 @@ def main() -> None:
     sys.path.insert(0, str(ROOT / "tests/e2e"))
     pattern = f"*{args.only}*_test.py" if args.only else "*_test.py"
     suite = unittest.defaultTestLoader.discover(str(ROOT / "tests/e2e"), pattern=pattern)
-    result = unittest.TextTestRunner(verbosity=2, durations=None).run(suite) \
-        if sys.version_info >= (3, 12) else unittest.TextTestRunner(verbosity=2).run(suite)
+    result = unittest.TextTestRunner(verbosity=2).run(suite)
     broken = len(result.failures) + len(result.errors)
     passed += result.testsRun - broken - len(result.skipped)
     failed += broken
