@@ -104,7 +104,7 @@ TEST(Golden, EncodedRows) {
   EXPECT_EQ(written, Golden("rows.txt", written));
 }
 
-std::string Le64(uint64_t value) {
+std::string Fixed64(uint64_t value) {
   std::string bytes;
   base::AppendLE(&bytes, value);
   return bytes;
@@ -145,7 +145,7 @@ std::string BaseObject() {
   FrameEncoder counts = object.Encoder(FrameKind::kKeyed, "out/count/0", false);
   counts.SetSlot("counts");
   const auto put = [](base::SavedRows* rows, uint64_t key, uint64_t count) {
-    AppendRow(rows, base::SavedRowKind::kMaterialised, Le64(key), Le64(count));
+    AppendRow(rows, base::SavedRowKind::kMaterialised, Fixed64(key), Fixed64(count));
   };
   put(*counts.BeginGroup(7), 2, 200);
   put(*counts.BeginGroup(36), 1, 100);
@@ -166,8 +166,8 @@ std::string DeltaObject() {
   ObjectBuilder object(true);
   FrameEncoder counts = object.Encoder(FrameKind::kKeyed, "out/count/0", true);
   counts.SetSlot("counts");
-  AppendRow(*counts.BeginGroup(7), base::SavedRowKind::kPut, Le64(2), Le64(201));
-  AppendRow(*counts.BeginGroup(36), base::SavedRowKind::kErase, Le64(1), "");
+  AppendRow(*counts.BeginGroup(7), base::SavedRowKind::kPut, Fixed64(2), Fixed64(201));
+  AppendRow(*counts.BeginGroup(36), base::SavedRowKind::kErase, Fixed64(1), "");
   EXPECT_TRUE(counts.Finish().ok());
   EXPECT_TRUE(object.writer->Finish().ok());
   return object.sink.bytes;
@@ -198,23 +198,23 @@ TEST(Golden, StateObject) {
   EXPECT_EQ(rows, (std::vector<Row>{{0,
                                      "\x07"
                                      "counts|" +
-                                         Le64(2),
-                                     Le64(200)},
+                                         Fixed64(2),
+                                     Fixed64(200)},
                                     {0,
                                      "\x24"
                                      "counts|" +
-                                         Le64(1),
-                                     Le64(100)},
+                                         Fixed64(1),
+                                     Fixed64(100)},
                                     {0,
                                      "\x62"
                                      "counts|" +
-                                         Le64(7),
-                                     Le64(700)},
+                                         Fixed64(7),
+                                     Fixed64(700)},
                                     {0,
                                      "\x62"
                                      "counts|" +
-                                         Le64(7 + (1ull << 40)),
-                                     Le64(701)},
+                                         Fixed64(7 + (1ull << 40)),
+                                     Fixed64(701)},
                                     {0,
                                      "\xff"
                                      "offsets|split-0",
@@ -238,18 +238,18 @@ TEST(Golden, CanonicalSnapshotAndSidecar) {
   const auto rows = SavedRowsOf({{0,
                                   "\x24"
                                   "counts|" +
-                                      Le64(1),
-                                  Le64(100)},
+                                      Fixed64(1),
+                                  Fixed64(100)},
                                  {0,
                                   "\x07"
                                   "counts|" +
-                                      Le64(2),
-                                  Le64(200)},
+                                      Fixed64(2),
+                                  Fixed64(200)},
                                  {0,
                                   "\x62"
                                   "counts|" +
-                                      Le64(7),
-                                  Le64(700)}});
+                                      Fixed64(7),
+                                  Fixed64(700)}});
   base::SavedRowSpan span;
   span.rows = rows->rows();
   span.key_offsets = reinterpret_cast<const int32_t*>(rows->key_offsets().data());

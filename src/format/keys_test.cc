@@ -15,7 +15,7 @@ namespace {
 using namespace std::string_literals;
 using namespace std::string_view_literals;
 
-std::string Le64(int64_t value) {
+std::string BigintKey(int64_t value) {
   std::string bytes(8, '\0');
   std::memcpy(bytes.data(), &value, 8);
   return bytes;
@@ -26,8 +26,8 @@ KeyLayout LayoutOf(uint32_t key_groups) { return *KeyLayout::ForKeyGroups(key_gr
 TEST(KeyGroupVectors, Int64KeysFallIntoThePublishedGroups) {
   const std::pair<int64_t, uint32_t> vectors[] = {{0, 69},   {1, 36},   {2, 7},  {7, 98},
                                                   {42, 111}, {100, 97}, {-1, 61}};
-  for (const auto& [key, group] : vectors) EXPECT_EQ(KeyGroupOf(Le64(key), 128), group) << key;
-  EXPECT_EQ(Fnv1a64(Le64(1)), 0x89cd31291d2aefa4ULL);
+  for (const auto& [key, group] : vectors) EXPECT_EQ(KeyGroupOf(BigintKey(key), 128), group) << key;
+  EXPECT_EQ(Fnv1a64(BigintKey(1)), 0x89cd31291d2aefa4ULL);
 }
 
 TEST(KeyGroupVectors, TextKeysFallIntoThePublishedGroups) {
@@ -67,7 +67,7 @@ TEST(KeyLayout, RefusesNoGroupsAndTooMany) {
 
 TEST(KeyLayout, ComposesTheGoldenKeyedRow) {
   std::string stored;
-  LayoutOf(128).AppendKeyed(36, "counts", Le64(1), &stored);
+  LayoutOf(128).AppendKeyed(36, "counts", BigintKey(1), &stored);
   EXPECT_EQ(stored,
             "\x24"
             "counts|\x01\0\0\0\0\0\0\0"s);

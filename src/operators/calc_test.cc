@@ -23,7 +23,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const std::shared_ptr<arrow::Schema>& Input() {
+const std::shared_ptr<arrow::Schema>& CalcInput() {
   static const auto schema =
       arrow::schema({arrow::field("a", arrow::int64()), arrow::field("b", arrow::int64()),
                      arrow::field("s", arrow::utf8())});
@@ -33,7 +33,7 @@ const std::shared_ptr<arrow::Schema>& Input() {
 Expression Bound(const Expression& expression) {
   static const bool ready = arrow::compute::Initialize().ok();
   EXPECT_TRUE(ready);
-  auto bound = expression.Bind(*Input());
+  auto bound = expression.Bind(*CalcInput());
   EXPECT_TRUE(bound.ok()) << bound.status().ToString();
   return *bound;
 }
@@ -50,19 +50,19 @@ stream::CalcNode Node(std::optional<Expression> filter,
     fields.push_back(arrow::field("p" + std::to_string(fields.size()),
                                   node.projections.back().type()->GetSharedPtr()));
   }
-  node.output = projections.empty() ? Input() : arrow::schema(fields);
+  node.output = projections.empty() ? CalcInput() : arrow::schema(fields);
   return node;
 }
 
-stream::Batch BatchOf(const std::string& json) {
+stream::Batch CalcBatch(const std::string& json) {
   stream::Batch batch;
-  batch.rows = BatchFromJson(Input(), json);
+  batch.rows = BatchFromJson(CalcInput(), json);
   return batch;
 }
 
 TEST(CalcTest, SharesColumnsThatItOnlyMoves) {
-  OperatorHarness calc(Node({}, {Column(2), Column(0)}), Input());
-  const stream::Batch batch = BatchOf(R"([[1, 2, "x"], [3, 4, "y"]])");
+  OperatorHarness calc(Node({}, {Column(2), Column(0)}), CalcInput());
+  const stream::Batch batch = CalcBatch(R"([[1, 2, "x"], [3, 4, "y"]])");
   const auto out = calc.FeedRaw(batch);
   ASSERT_TRUE(out.ok() && out->size() == 1);
   EXPECT_EQ((*out)[0].rows->column_data(0), batch.rows->column_data(2));
@@ -70,8 +70,9 @@ TEST(CalcTest, SharesColumnsThatItOnlyMoves) {
 }
 
 TEST(CalcTest, AFilterNarrowsTheSelectionAndCopiesNothing) {
-  OperatorHarness calc(Node(greater(Column(0), literal(int64_t{1})), {}), Input());
-  const stream::Batch batch = BatchOf(R"([[1, 0, "x"], [2, 0, "y"], [null, 0, "n"], [3, 0, "z"]])");
+  OperatorHarness calc(Node(greater(Column(0), literal(int64_t{1})), {}), CalcInput());
+  const stream::Batch batch =
+      CalcBatch(R"([[1, 0, "x"], [2, 0, "y"], [null, 0, "n"], [3, 0, "z"]])");
   const auto out = calc.FeedRaw(batch);
   ASSERT_TRUE(out.ok() && out->size() == 1);
   EXPECT_EQ((*out)[0].rows, batch.rows);
@@ -80,8 +81,8 @@ TEST(CalcTest, AFilterNarrowsTheSelectionAndCopiesNothing) {
 }
 
 TEST(CalcTest, AFilterKeepsToTheSelectionItGets) {
-  OperatorHarness calc(Node(greater(Column(0), literal(int64_t{1})), {Column(2)}), Input());
-  stream::Batch batch = BatchOf(R"([[5, 0, "x"], [2, 0, "y"], [1, 0, "n"], [3, 0, "z"]])");
+  OperatorHarness calc(Node(greater(Column(0), literal(int64_t{1})), {Column(2)}), CalcInput());
+  stream::Batch batch = CalcBatch(R"([[5, 0, "x"], [2, 0, "y"], [1, 0, "n"], [3, 0, "z"]])");
   batch.selection = std::make_shared<std::vector<uint32_t>>(std::vector<uint32_t>{1, 2, 3});
   const auto changes = calc.Feed(batch);
   ASSERT_TRUE(changes.ok());
@@ -91,34 +92,34 @@ TEST(CalcTest, AFilterKeepsToTheSelectionItGets) {
 TEST(CalcTest, ComputesColumnsAndLiterals) {
   OperatorHarness calc(Node({}, {call("add", {Column(0), Column(1)}), literal("k"),
                                  call("utf8_upper", {Column(2)})}),
-                       Input());
-  const auto changes = calc.Feed(BatchOf(R"([[1, 2, "x"], [null, 4, null]])"));
+                       CalcInput());
+  const auto changes = calc.Feed(CalcBatch(R"([[1, 2, "x"], [null, 4, null]])"));
   ASSERT_TRUE(changes.ok());
   EXPECT_THAT(*changes, ElementsAre(TextChange{"+I", {"3", "k", "X"}},
                                     TextChange{"+I", {"null", "k", "null"}}));
 }
 
 TEST(CalcTest, EmitsNothingWhenNoRowPasses) {
-  OperatorHarness none(Node(equal(Column(0), literal(int64_t{9})), {}), Input());
-  OperatorHarness never(Node(literal(false), {}), Input());
-  EXPECT_THAT(*none.FeedRaw(BatchOf(R"([[1, 2, "x"]])")), IsEmpty());
-  EXPECT_THAT(*never.FeedRaw(BatchOf(R"([[1, 2, "x"]])")), IsEmpty());
+  OperatorHarness none(Node(equal(Column(0), literal(int64_t{9})), {}), CalcInput());
+  OperatorHarness never(Node(literal(false), {}), CalcInput());
+  EXPECT_THAT(*none.FeedRaw(CalcBatch(R"([[1, 2, "x"]])")), IsEmpty());
+  EXPECT_THAT(*never.FeedRaw(CalcBatch(R"([[1, 2, "x"]])")), IsEmpty());
 }
 
 TEST(CalcTest, ComputesOnlyTheSelectedRowsOfASparseBatch) {
   OperatorHarness calc(
       Node(equal(Column(0), literal(int64_t{9})), {call("negate", {Column(1)}), Column(2)}),
-      Input());
-  const auto out =
-      calc.FeedRaw(BatchOf(R"([[1, 2, "a"], [1, 2, "b"], [1, 2, "c"], [9, 5, "d"], [1, 2, "e"]])"));
+      CalcInput());
+  const auto out = calc.FeedRaw(
+      CalcBatch(R"([[1, 2, "a"], [1, 2, "b"], [1, 2, "c"], [9, 5, "d"], [1, 2, "e"]])"));
   ASSERT_TRUE(out.ok() && out->size() == 1);
   EXPECT_EQ((*out)[0].rows->num_rows(), 1);
   EXPECT_THAT(ChangesOf(*out), ElementsAre(TextChange{"+I", {"-5", "d"}}));
 }
 
 TEST(CalcTest, KeepsTheKindsOfAnUpdatingInput) {
-  OperatorHarness calc(Node({}, {Column(0)}), Input(), true);
-  stream::Batch batch = BatchOf(R"([[1, 0, "x"], [2, 0, "y"], [3, 0, "z"]])");
+  OperatorHarness calc(Node({}, {Column(0)}), CalcInput(), true);
+  stream::Batch batch = CalcBatch(R"([[1, 0, "x"], [2, 0, "y"], [3, 0, "z"]])");
   batch.kinds = std::make_shared<std::vector<RowKind>>(
       std::vector<RowKind>{RowKind::kUpdateBefore, RowKind::kUpdateAfter, RowKind::kDelete});
   const auto changes = calc.Feed(batch);
@@ -128,8 +129,8 @@ TEST(CalcTest, KeepsTheKindsOfAnUpdatingInput) {
 }
 
 TEST(CalcTest, HalfAnUpdatePairBecomesADeleteOrAnInsert) {
-  OperatorHarness calc(Node(less(Column(0), literal(int64_t{10})), {Column(0)}), Input(), true);
-  stream::Batch batch = BatchOf(
+  OperatorHarness calc(Node(less(Column(0), literal(int64_t{10})), {Column(0)}), CalcInput(), true);
+  stream::Batch batch = CalcBatch(
       R"([[1, 0, ""], [2, 0, ""], [3, 0, ""], [30, 0, ""], [40, 0, ""], [4, 0, ""],
           [50, 0, ""], [60, 0, ""], [5, 0, ""]])");
   using enum RowKind;
@@ -146,8 +147,8 @@ TEST(CalcTest, HalfAnUpdatePairBecomesADeleteOrAnInsert) {
 TEST(CalcTest, ARowThatTheFilterDropsCannotFailAProjection) {
   OperatorHarness calc(Node(not_equal(Column(1), literal(int64_t{0})),
                             {call("divide", {Column(0), Column(1)}), Column(2)}),
-                       Input());
-  const auto changes = calc.Feed(BatchOf(R"([[8, 2, "x"], [1, 0, "y"], [9, 3, "z"]])"));
+                       CalcInput());
+  const auto changes = calc.Feed(CalcBatch(R"([[8, 2, "x"], [1, 0, "y"], [9, 3, "z"]])"));
   ASSERT_TRUE(changes.ok()) << changes.status().ToString();
   EXPECT_THAT(*changes, ElementsAre(TextChange{"+I", {"4", "x"}}, TextChange{"+I", {"3", "z"}}));
 }
@@ -158,13 +159,13 @@ TEST(CalcTest, TheRightSideOfAndOrSeesOnlyRowsThatReachIt) {
   OperatorHarness both(Node(call("and_kleene", {not_equal(Column(1), literal(int64_t{0})),
                                                 greater(quotient, literal(int64_t{2}))}),
                             {Column(2)}),
-                       Input());
+                       CalcInput());
   OperatorHarness either(Node(call("or_kleene", {equal(Column(1), literal(int64_t{0})),
                                                  greater(quotient, literal(int64_t{2}))}),
                               {Column(2)}),
-                         Input());
-  EXPECT_THAT(*both.Feed(BatchOf(rows)), ElementsAre(TextChange{"+I", {"a"}}));
-  EXPECT_THAT(*either.Feed(BatchOf(rows)),
+                         CalcInput());
+  EXPECT_THAT(*both.Feed(CalcBatch(rows)), ElementsAre(TextChange{"+I", {"a"}}));
+  EXPECT_THAT(*either.Feed(CalcBatch(rows)),
               ElementsAre(TextChange{"+I", {"a"}}, TextChange{"+I", {"b"}}));
 }
 
@@ -176,16 +177,16 @@ TEST(CalcTest, ABranchOfCaseSeesOnlyRowsThatReachIt) {
                          literal(int64_t{-1}), quotient});
   const Expression two =
       call("add", {call("if_else", {zero, literal(int64_t{-1}), quotient}), literal(int64_t{1})});
-  OperatorHarness calc(Node({}, {one, two}), Input());
-  const auto changes = calc.Feed(BatchOf(R"([[8, 2, "a"], [1, 0, "b"], [9, null, "c"]])"));
+  OperatorHarness calc(Node({}, {one, two}), CalcInput());
+  const auto changes = calc.Feed(CalcBatch(R"([[8, 2, "a"], [1, 0, "b"], [9, null, "c"]])"));
   ASSERT_TRUE(changes.ok()) << changes.status().ToString();
   EXPECT_THAT(*changes, ElementsAre(TextChange{"+I", {"4", "5"}}, TextChange{"+I", {"-1", "0"}},
                                     TextChange{"+I", {"null", "null"}}));
 }
 
 TEST(CalcTest, AFailingExpressionNamesOperatorAndColumn) {
-  OperatorHarness calc(Node({}, {Column(0), call("divide", {Column(0), Column(1)})}), Input());
-  const auto changes = calc.Feed(BatchOf(R"([[8, 0, "x"]])"));
+  OperatorHarness calc(Node({}, {Column(0), call("divide", {Column(0), Column(1)})}), CalcInput());
+  const auto changes = calc.Feed(CalcBatch(R"([[8, 0, "x"]])"));
   EXPECT_EQ(changes.status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(changes.status().ToString(), HasSubstr("operator sink/calc/0"));
   EXPECT_THAT(changes.status().ToString(), HasSubstr("'p1'"));
@@ -194,8 +195,8 @@ TEST(CalcTest, AFailingExpressionNamesOperatorAndColumn) {
 
 TEST(CalcTest, AFailingFilterNamesTheOperator) {
   OperatorHarness calc(
-      Node(greater(call("divide", {Column(0), Column(1)}), literal(int64_t{0})), {}), Input());
-  const auto changes = calc.Feed(BatchOf(R"([[8, 0, "x"]])"));
+      Node(greater(call("divide", {Column(0), Column(1)}), literal(int64_t{0})), {}), CalcInput());
+  const auto changes = calc.Feed(CalcBatch(R"([[8, 0, "x"]])"));
   EXPECT_EQ(changes.status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(changes.status().ToString(), HasSubstr("operator sink/calc/0: WHERE"));
 }

@@ -10,7 +10,7 @@
 namespace cairn::operators {
 namespace {
 
-const std::shared_ptr<arrow::Schema>& Input() {
+const std::shared_ptr<arrow::Schema>& FactoryInput() {
   static const auto schema = arrow::schema(
       {arrow::field("auction", arrow::int64()), arrow::field("price", arrow::int64())});
   return schema;
@@ -21,8 +21,8 @@ stream::GroupAggregateNode Group() {
   node.keys = {0};
   node.calls = {{stream::AggregateFunction::kCountStar, -1, false, "n", arrow::int64()},
                 {stream::AggregateFunction::kMax, 1, false, "hi", arrow::int64()}};
-  node.output = arrow::schema(
-      {Input()->field(0), arrow::field("n", arrow::int64()), arrow::field("hi", arrow::int64())});
+  node.output = arrow::schema({FactoryInput()->field(0), arrow::field("n", arrow::int64()),
+                               arrow::field("hi", arrow::int64())});
   return node;
 }
 
@@ -31,20 +31,21 @@ stream::TopNNode Top() {
   node.partition = {0};
   node.sort = {{1, true, true}};
   node.limit = 10;
-  node.output = Input();
+  node.output = FactoryInput();
   return node;
 }
 
 stream::CalcNode Moves() {
   stream::CalcNode node;
-  node.projections = {arrow::compute::field_ref(arrow::FieldRef(1)).Bind(*Input()).ValueOrDie()};
-  node.output = arrow::schema({Input()->field(1)});
+  node.projections = {
+      arrow::compute::field_ref(arrow::FieldRef(1)).Bind(*FactoryInput()).ValueOrDie()};
+  node.output = arrow::schema({FactoryInput()->field(1)});
   node.text = "SELECT price";
   return node;
 }
 
 std::unique_ptr<stream::OperatorFactory> Make(const stream::PlanNode& node, bool updates = false) {
-  auto factory = MakeOperator(node, Input(), updates);
+  auto factory = MakeOperator(node, FactoryInput(), updates);
   EXPECT_TRUE(factory.ok()) << factory.status().ToString();
   return *std::move(factory);
 }
@@ -70,7 +71,7 @@ TEST(OperatorFactoryTest, ACalcUpdatesWhenItsInputDoes) {
 TEST(OperatorFactoryTest, AGroupWithoutCallsUpdatesOnlyWhenItsInputDoes) {
   stream::GroupAggregateNode distinct;
   distinct.keys = {0};
-  distinct.output = arrow::schema({Input()->field(0)});
+  distinct.output = arrow::schema({FactoryInput()->field(0)});
   EXPECT_FALSE(Make(distinct, false)->updating());
   EXPECT_TRUE(Make(distinct, true)->updating());
 }
@@ -100,7 +101,7 @@ TEST(OperatorFactoryTest, IdentityChangesWithWhatDecidesTheState) {
 TEST(OperatorFactoryTest, RefusesAnUnboundExpression) {
   stream::CalcNode node = Moves();
   node.projections = {arrow::compute::field_ref("price")};
-  EXPECT_EQ(MakeOperator(node, Input(), false).status().code(), StatusCode::kInternal);
+  EXPECT_EQ(MakeOperator(node, FactoryInput(), false).status().code(), StatusCode::kInternal);
 }
 
 }  // namespace

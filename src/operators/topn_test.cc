@@ -51,7 +51,7 @@ stream::TopNNode Node(std::vector<SortSpec> sort, int64_t limit, bool emit_rank,
 
 const std::vector<SortSpec> kByPriceDescending = {{1, true, false}};
 
-stream::Batch BatchOf(const std::string& json) {
+stream::Batch BidBatch(const std::string& json) {
   stream::Batch batch;
   batch.rows = BatchFromJson(Bids(), json);
   return batch;
@@ -64,7 +64,7 @@ stream::Batch Prices(std::initializer_list<int> prices, int id) {
     json += (json.empty() ? "" : ",") + std::string("[1, ") + std::to_string(price) + ", \"u\", " +
             std::to_string(id++) + ", true, \"1.50\"]";
   }
-  return BatchOf("[" + json + "]");
+  return BidBatch("[" + json + "]");
 }
 
 /// Kind, price, id and, when there is one, rank of each change.
@@ -108,7 +108,7 @@ TEST(TopNTest, ARowThatComesAndGoesWithinABatchIsNeverSeen) {
 TEST(TopNTest, WithoutPartitionAllRowsAreRankedTogether) {
   OperatorHarness top(Node(kByPriceDescending, 1, false, {}), Bids());
   EXPECT_THAT(
-      Brief(top.Feed(BatchOf(R"([[1, 5, "a", 0, null, null], [2, 6, "b", 1, null, null]])"))),
+      Brief(top.Feed(BidBatch(R"([[1, 5, "a", 0, null, null], [2, 6, "b", 1, null, null]])"))),
       ElementsAre("+I 6 #1"));
 }
 
@@ -135,10 +135,10 @@ TEST(TopNTest, RanksRowsThatAreNothingButTheirPartition) {
 
 TEST(TopNTest, OutputRowsHoldEveryColumnWhateverTheirOrigin) {
   OperatorHarness top(Node(kByPriceDescending, 2, true), Bids());
-  ASSERT_TRUE(top.Feed(BatchOf(R"([[1, 5, "five", 0, true, "1.25"],
+  ASSERT_TRUE(top.Feed(BidBatch(R"([[1, 5, "five", 0, true, "1.25"],
                                    [1, 3, null, 1, null, null]])"))
                   .ok());
-  const auto changes = top.Feed(BatchOf(R"([[1, 7, "seven", 2, false, "9.00"]])"));
+  const auto changes = top.Feed(BidBatch(R"([[1, 7, "seven", 2, false, "9.00"]])"));
   ASSERT_TRUE(changes.ok());
   EXPECT_THAT(*changes,
               ElementsAre(TextChange{"-U", {"1", "5", "five", "0", "true", "1.25", "1"}},
@@ -210,7 +210,7 @@ void RunModel(uint64_t seed, const std::vector<SortSpec>& sort, int64_t limit, b
       selection->push_back(i);
       model[row.auction].push_back(row);
     }
-    stream::Batch batch = BatchOf("[" + json + "]");
+    stream::Batch batch = BidBatch("[" + json + "]");
     batch.selection = selection;
     const auto more = top->Feed(batch);
     ASSERT_TRUE(more.ok()) << more.status().ToString();

@@ -335,13 +335,13 @@ TEST(Expressions, ABranchThatNoRowTakesMayHoldAConstantThatFails) {
   EXPECT_TRUE(plan.ok()) << plan.status().ToString();
 }
 
-struct Refusal {
+struct ExpressionRefusal {
   const char* expression;
   const char* message;
 };
 
 TEST(Expressions, WhatIsNotSupportedIsRefusedAtItsPlace) {
-  const Refusal refusals[] = {
+  const ExpressionRefusal refusals[] = {
       {"a + s", "2:10: there is no operator BIGINT + TEXT"},
       {"g + 1", "2:10: there is no operator BOOLEAN + BIGINT"},
       {"a = s", "2:10: BIGINT and TEXT do not fit together in a comparison with =: write a CAST"},
@@ -389,7 +389,7 @@ TEST(Expressions, WhatIsNotSupportedIsRefusedAtItsPlace) {
       {"-s", "2:8: there is no operator - TEXT"},
       {"ts + ts", "2:11: there is no operator TIMESTAMP + TIMESTAMP"},
   };
-  for (const Refusal& refusal : refusals) {
+  for (const ExpressionRefusal& refusal : refusals) {
     EXPECT_THAT(Eval(refusal.expression).error, HasSubstr(refusal.message)) << refusal.expression;
   }
 }

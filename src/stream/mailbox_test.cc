@@ -12,14 +12,14 @@
 namespace cairn::stream {
 namespace {
 
-Batch Rows(int64_t count) {
+Batch BatchOfRows(int64_t count) {
   arrow::Int64Builder builder;
   for (int64_t i = 0; i < count; ++i) EXPECT_TRUE(builder.Append(i).ok());
   auto schema = arrow::schema({arrow::field("x", arrow::int64())});
   return {arrow::RecordBatch::Make(schema, count, {builder.Finish().ValueOrDie()})};
 }
 
-Message BatchOf(int64_t rows) { return {Rows(rows), static_cast<uint64_t>(rows) * 8}; }
+Message BatchOf(int64_t rows) { return {BatchOfRows(rows), static_cast<uint64_t>(rows) * 8}; }
 
 size_t ChannelOfNext(Mailbox* mailbox) {
   auto next = mailbox->Next();

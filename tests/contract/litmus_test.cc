@@ -18,7 +18,7 @@ namespace {
 using Numbers = Table<int64_t, int64_t>;
 using Strings = Table<int64_t, std::string>;
 
-SlotDescriptor Descriptor() {
+SlotDescriptor LitmusSlot() {
   SlotDescriptor descriptor;
   descriptor.operator_uid = "litmus";
   descriptor.name = "slot";
@@ -34,7 +34,7 @@ void ReadBesideChanges(Set set) {
   constexpr int64_t kKeys = 300;
   constexpr int kRounds = 200;
   auto domain = StateDomain::Create({});
-  Table<int64_t, V> table(domain.get(), Descriptor(), {.key_groups = 4});
+  Table<int64_t, V> table(domain.get(), LitmusSlot(), {.key_groups = 4});
   std::atomic<View*> handed{nullptr};
   std::atomic<bool> stop{false};
   std::thread reader([&] {
@@ -86,7 +86,7 @@ TEST(ViewLitmus, TheLastReadOfABoxComesBeforeItIsFreed) {
 TEST(DeltaSkip, FindsTinyBurstsMadeWithoutAnyView) {
   constexpr int64_t kKeys = 20000;
   auto domain = StateDomain::Create({});
-  Numbers table(domain.get(), Descriptor(), {.key_groups = 8, .segment_bytes_max = 1024});
+  Numbers table(domain.get(), LitmusSlot(), {.key_groups = 8, .segment_bytes_max = 1024});
   for (int64_t key = 0; key < kKeys; ++key) {
     ASSERT_TRUE(table.Update(key, [](int64_t& value, bool) { value = 0; }).ok());
   }
@@ -130,7 +130,7 @@ TEST(LogLifetime, AReaderPassesThroughRecordsNewerThanItsView) {
   constexpr uint32_t kChunkRows = 8;
   for (int released_first = 0; released_first < 2; ++released_first) {
     auto domain = StateDomain::Create({});
-    Numbers table(domain.get(), Descriptor(),
+    Numbers table(domain.get(), LitmusSlot(),
                   {.key_groups = 1, .log_chunk_rows = kChunkRows, .log_percent_max = 1000000});
     const auto set_all = [&](int64_t value) {
       for (int64_t key = 0; key < kKeys; ++key) {
@@ -169,7 +169,7 @@ TEST(LogLifetime, AReaderPassesThroughRecordsNewerThanItsView) {
 TEST(SegmentPin, TheWriterNeverWaitsForAReader) {
   constexpr int64_t kKeys = 2000;
   auto domain = StateDomain::Create({});
-  Strings table(domain.get(), Descriptor(), {.key_groups = 2, .segment_bytes_max = 1024});
+  Strings table(domain.get(), LitmusSlot(), {.key_groups = 2, .segment_bytes_max = 1024});
   for (int64_t key = 0; key < kKeys; ++key) {
     ASSERT_TRUE(table.Update(key, [&](std::string& to, bool) { to = "first"; }).ok());
   }
