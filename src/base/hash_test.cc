@@ -21,12 +21,12 @@ TEST(Fnv1a64, MatchesThePublishedVectors) {
 }
 
 TEST(KeyGroupOf, MatchesThePublishedVectors) {
-  const std::pair<int64_t, uint32_t> ints[] = {{0, 69}, {1, 36},   {2, 7},  {7, 98},
+  const std::pair<int64_t, uint32_t> ints[] = {{0, 69},   {1, 36},   {2, 7},  {7, 98},
                                                {42, 111}, {100, 97}, {-1, 61}};
   for (const auto& [key, group] : ints) EXPECT_EQ(KeyGroupOf(Int64Key(key), 128), group) << key;
   const std::pair<std::string_view, uint32_t> strings[] = {
-      {"", 37}, {"alpha", 43}, {"beta", 39}, {"gamma", 106},
-      {"alice", 7}, {"bob", 84}, {"a", 12}, {"k1", 65}};
+      {"", 37},     {"alpha", 43}, {"beta", 39}, {"gamma", 106},
+      {"alice", 7}, {"bob", 84},   {"a", 12},    {"k1", 65}};
   for (const auto& [key, group] : strings) EXPECT_EQ(KeyGroupOf(key, 128), group) << key;
 }
 
@@ -68,6 +68,17 @@ TEST(Hex, RoundTripsAndRefusesWhatIsNotHex) {
   EXPECT_EQ(ToHex(bytes), "00ff10");
   EXPECT_FALSE(FromHex("0", &bytes));
   EXPECT_FALSE(FromHex("0g", &bytes));
+}
+
+TEST(Crc32c, IsTheSameInOnePieceAndInManyAtEveryLength) {
+  EXPECT_EQ(Crc32c(0, "123456789"), 0xe3069283U);  // the published check value
+  std::string bytes;
+  for (uint32_t i = 0; i < 10000; ++i) bytes.push_back(static_cast<char>(i * 2654435761U >> 24));
+  uint32_t one_by_one = 0;
+  for (size_t length = 1; length <= bytes.size(); ++length) {
+    one_by_one = Crc32c(one_by_one, std::string_view(bytes).substr(length - 1, 1));
+    ASSERT_EQ(Crc32c(0, std::string_view(bytes).substr(0, length)), one_by_one) << length;
+  }
 }
 
 TEST(OperatorId, IsTheFnvOfTheUid) {
