@@ -29,6 +29,14 @@
 namespace cairn {
 inline namespace v0 {
 
+namespace detail {
+/// The error of Decode, apart so that Decode is small enough to inline.
+[[gnu::noinline, gnu::cold]] inline Status WrongWidth(size_t expected, size_t got) {
+  return Status::Corruption(std::to_string(expected) + " bytes expected, got " +
+                            std::to_string(got));
+}
+}  // namespace detail
+
 template <class T>
 struct Codec;
 
@@ -41,10 +49,7 @@ struct Codec<T> {
   size_t EncodedSize(const T&) const { return sizeof(T); }
   void Encode(const T& value, char* out) const { std::memcpy(out, &value, sizeof(T)); }
   Result<T> Decode(std::string_view bytes) const {
-    if (bytes.size() != sizeof(T)) {
-      return Status::Corruption(std::to_string(sizeof(T)) + " bytes expected, got " +
-                                std::to_string(bytes.size()));
-    }
+    if (bytes.size() != sizeof(T)) return detail::WrongWidth(sizeof(T), bytes.size());
     if constexpr (std::is_same_v<T, bool>) {
       if (static_cast<uint8_t>(bytes[0]) > 1) return Status::Corruption("a boolean is 0 or 1");
       return bytes[0] != 0;
@@ -88,10 +93,7 @@ struct RawCodec {
   size_t EncodedSize(const T&) const { return sizeof(T); }
   void Encode(const T& value, char* out) const { std::memcpy(out, &value, sizeof(T)); }
   Result<T> Decode(std::string_view bytes) const {
-    if (bytes.size() != sizeof(T)) {
-      return Status::Corruption(std::to_string(sizeof(T)) + " bytes expected, got " +
-                                std::to_string(bytes.size()));
-    }
+    if (bytes.size() != sizeof(T)) return detail::WrongWidth(sizeof(T), bytes.size());
     T value;
     std::memcpy(&value, bytes.data(), sizeof(T));
     return value;

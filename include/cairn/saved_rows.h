@@ -34,6 +34,12 @@ class ColumnBuffer {
     data_ = std::move(grown);
     capacity_ = capacity;
   }
+  /// Have room for `bytes` more and return where they go; SetEnd says how far they were written.
+  char* Room(size_t bytes) {
+    if (size_ + bytes > capacity_) Reserve(std::max<size_t>(capacity_ * 2, size_ + bytes));
+    return data_.get() + size_;
+  }
+  void SetEnd(const char* end) { size_ = static_cast<size_t>(end - data_.get()); }
   void Clear() { size_ = 0; }
   const char* data() const { return data_.get(); }
   size_t size() const { return size_; }
@@ -50,6 +56,7 @@ class ColumnBuffer {
 /// Threads:  one.
 class SavedRows {
  public:
+  class Run;
   struct Slot {
     char* key;    ///< where to write the user key
     char* value;  ///< where to write the value
@@ -84,6 +91,8 @@ class SavedRows {
   }
 
   size_t rows() const { return rows_; }
+  /// Bytes that a row takes beside its user key and value.
+  size_t bytes_beside() const { return 1 + 2 * sizeof(int32_t) + key_prefix_.size(); }
   /// Bytes of all columns: what a frame part is cut by.
   size_t bytes() const {
     return kinds_.size() + key_offsets_.size() + key_data_.size() + value_offsets_.size() +
@@ -109,6 +118,75 @@ class SavedRows {
   ColumnBuffer value_offsets_;
   ColumnBuffer value_data_;
   size_t rows_ = 0;
+};
+
+/// Append rows of known total size: room is made once, and the cursors stay in registers.
+///
+/// Use: rows.Append for each of `count` rows, whose sizes add up to the bytes given; then Finish.
+/// Without Finish nothing was appended. No other use of the columns may come between.
+class SavedRows::Run {
+ public:
+  Run(SavedRows* rows, size_t count, size_t user_key_bytes, size_t value_bytes)
+      : rows_(rows),
+        prefix_bytes_(rows->key_prefix_.size()),
+        kind_(rows->kinds_.Room(count)),
+        key_offset_(rows->key_offsets_.Room(count * sizeof(int32_t))),
+        key_(rows->key_data_.Room(count * prefix_bytes_ + user_key_bytes + kShortPrefixBytes)),
+        value_offset_(rows->value_offsets_.Room(count * sizeof(int32_t))),
+        value_(rows->value_data_.Room(value_bytes)),
+        key_data_(rows->key_data_.data()),
+        value_data_(rows->value_data_.data()) {
+    if (prefix_bytes_ <= kShortPrefixBytes) {
+      std::memcpy(short_prefix_, rows->key_prefix_.data(), prefix_bytes_);
+    }
+  }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  Slot Append(SavedRowKind kind, size_t user_key_bytes, size_t value_bytes) {
+    *kind_++ = static_cast<char>(kind);
+    if (prefix_bytes_ <= kShortPrefixBytes) {
+      // Of fixed size, so no call; what is too much lies where the user key or later rows go.
+      std::memcpy(key_, short_prefix_, kShortPrefixBytes);
+    } else {
+      std::memcpy(key_, rows_->key_prefix_.data(), prefix_bytes_);
+    }
+    const Slot slot{key_ + prefix_bytes_, value_};
+    key_ = slot.key + user_key_bytes;
+    value_ += value_bytes;
+    PutOffset(&key_offset_, key_ - key_data_);
+    PutOffset(&value_offset_, value_ - value_data_);
+    return slot;
+  }
+
+  void Finish() {
+    rows_->rows_ += static_cast<size_t>(kind_ - (rows_->kinds_.data() + rows_->kinds_.size()));
+    rows_->kinds_.SetEnd(kind_);
+    rows_->key_offsets_.SetEnd(key_offset_);
+    rows_->key_data_.SetEnd(key_);
+    rows_->value_offsets_.SetEnd(value_offset_);
+    rows_->value_data_.SetEnd(value_);
+  }
+
+ private:
+  static constexpr size_t kShortPrefixBytes = 16;
+
+  static void PutOffset(char** at, ptrdiff_t offset) {
+    const auto narrow = static_cast<int32_t>(offset);
+    std::memcpy(*at, &narrow, sizeof(narrow));
+    *at += sizeof(narrow);
+  }
+
+  SavedRows* const rows_;
+  const size_t prefix_bytes_;
+  char* kind_;
+  char* key_offset_;
+  char* key_;
+  char* value_offset_;
+  char* value_;
+  const char* const key_data_;
+  const char* const value_data_;
+  char short_prefix_[kShortPrefixBytes] = {};
 };
 
 /// Take the rows that a table encodes, group by group.
@@ -146,6 +224,30 @@ struct SavedRowSpan {
   }
   SavedRowKind kind(size_t i) const {
     return kinds == nullptr ? SavedRowKind::kMaterialised : static_cast<SavedRowKind>(kinds[i]);
+  }
+
+  /// Number of rows from `first` on whose keys begin with the same `bytes` bytes; 0 when the key of
+  /// `first` is shorter.
+  size_t PrefixRun(size_t first, size_t bytes) const {
+    const std::string_view prefix = key(first).substr(0, bytes);
+    if (prefix.size() < bytes) return 0;
+    // Most prefixes fit a word: group, a short slot name, '|'.
+    uint64_t word = 0;
+    std::memcpy(&word, prefix.data(), std::min<size_t>(bytes, 8));
+    const uint64_t mask = bytes >= 8 ? ~uint64_t{0} : (uint64_t{1} << (bytes * 8)) - 1;
+    size_t last = first + 1;
+    for (; last < rows; ++last) {
+      const std::string_view next = key(last);
+      if (next.size() < std::max<size_t>(bytes, 8)) {
+        if (!next.starts_with(prefix)) break;
+        continue;
+      }
+      uint64_t begin;
+      std::memcpy(&begin, next.data(), 8);
+      if (((begin ^ word) & mask) != 0) break;
+      if (bytes > 8 && !next.starts_with(prefix)) break;
+    }
+    return last - first;
   }
 };
 

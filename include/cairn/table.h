@@ -16,6 +16,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -156,11 +157,20 @@ class Table final : public StateTable {
   };
   /// A row copied out of a segment; its box, if it has one, lives as long as the view.
   struct RowCopy {
-    uint64_t hash;
     K key;
     Cell cell;
     uint32_t stamp;
     bool live;
+  };
+  struct SortedRow {
+    uint64_t hash;
+    const RowCopy* row;
+  };
+  /// Memory of SortRows, kept from segment to segment.
+  struct RowOrder {
+    std::vector<SortedRow> sorted;
+    std::vector<uint64_t> hashes;  ///< of the rows as copied
+    std::vector<uint32_t> begins;  ///< of the bins in `sorted`
   };
 
   // Keys and probes (detail/table_write.h).
@@ -195,6 +205,7 @@ class Table final : public StateTable {
   Status InsertRow(uint32_t group, uint64_t hash, const K& key, Fn& fn);
   Status MakeRoom(uint32_t group, uint64_t hash, const K& key, Place* place);
   bool CommitInsert(uint32_t group, uint64_t hash, const K& key, Place place, const Cell& cell);
+  bool FillNew(uint32_t group, uint64_t hash, const K& key, const Cell& cell);
   void FillSlot(const Entry& entry, uint64_t hash, const K& key, Place place, const Cell& cell,
                 bool record);
   bool EraseRow(uint32_t group, uint64_t hash, const K& key, bool tombstone);
@@ -240,17 +251,21 @@ class Table final : public StateTable {
   bool Resolve(const Slot& slot, bool live, uint32_t epoch, RowCopy* row) const;
   void CopyRows(const Entry& entry, uint32_t epoch, uint32_t since, bool erased,
                 std::vector<RowCopy>* rows) const;
-  void SortRows(std::vector<RowCopy>* rows) const;
+  void SortRows(const std::vector<RowCopy>& rows, uint32_t local_depth, RowOrder* order) const;
   template <class Visit>
   bool VisitGroup(const detail::RootEntry& group, uint32_t epoch, uint32_t since, bool erased,
                   std::vector<RowCopy>* rows, Visit&& visit) const;
   Status EncodeRows(const View& view, uint32_t since, bool delta, KeyGroupRange range,
                     SavedRowSink* sink) const;
-  Status EncodeSegment(const std::vector<RowCopy>& rows, bool delta, SavedRowSink* sink,
+  Status EncodeSegment(const std::vector<SortedRow>& rows, bool delta, SavedRowSink* sink,
                        SavedRows* out) const;
   Status LoadGroup(uint32_t group, const SavedRowSpan& rows, size_t first, size_t last,
                    size_t key_prefix_bytes);
-  Status LoadRow(uint32_t group, std::string_view key_bytes, const SavedRowSpan& rows, size_t row);
+  std::optional<uint64_t> HighestHash(uint32_t group) const;
+  Status HashSavedKeys(uint32_t group, const SavedRowSpan& rows, size_t first, size_t last,
+                       size_t key_prefix_bytes, uint64_t* hashes) const;
+  Status LoadRow(uint32_t group, std::string_view key_bytes, uint64_t hash,
+                 const SavedRowSpan& rows, size_t row, std::optional<uint64_t>* highest);
   Status RowError(const Status& cause, std::string_view what, std::string_view key_bytes) const;
 
   // What every change reads, together.

@@ -41,22 +41,20 @@ class RowRouter {
     }
   }
 
-  /// Apply the rows of one batch: runs of one slot go to its table whole.
+  /// Apply the rows of one batch: runs of one group and slot go to their table whole.
   Status Route(const state::SavedRowSpan& rows, state::LoadCounts* counts) {
     size_t first = 0;
     while (first < rows.rows) {
       const Target* target = FindTarget(rows.key(first));
       if (target == nullptr) return NoTable(rows.key(first));
-      size_t last = first + 1;
-      while (last < rows.rows && IsOf(*target, rows.key(last))) ++last;
+      const size_t prefix_bytes = group_prefix_bytes_ + target->slot_prefix.size();
       state::SavedRowSpan run = rows;
       if (run.kinds != nullptr) run.kinds += first;
       run.key_offsets += first;
       run.value_offsets += first;
-      run.rows = last - first;
-      CAIRN_RETURN_IF_ERROR(target->table->Load(
-          run, group_prefix_bytes_, group_prefix_bytes_ + target->slot_prefix.size(), counts));
-      first = last;
+      run.rows = rows.PrefixRun(first, prefix_bytes);
+      CAIRN_RETURN_IF_ERROR(target->table->Load(run, group_prefix_bytes_, prefix_bytes, counts));
+      first += run.rows;
     }
     return {};
   }

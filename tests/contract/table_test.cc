@@ -154,6 +154,54 @@ TEST(Load, AKeyInAnotherGroupThanItsOwnIsCorruption) {
   EXPECT_EQ(table.size(), 0u);
 }
 
+TEST(Load, ABaseThatHoldsAKeyTwiceIsCorruption) {
+  auto domain = StateDomain::Create({});
+  Table<int64_t, int64_t> table(domain.get(), Descriptor());
+  SavedRows rows;
+  rows.SetKeyPrefix(MemorySink::Prefix(36));
+  const int64_t key = 1;
+  for (int64_t value : {5, 6}) {
+    const SavedRows::Slot to = rows.Append(SavedRowKind::kMaterialised, 8, 8);
+    std::memcpy(to.key, &key, 8);
+    std::memcpy(to.value, &value, 8);
+  }
+  LoadCounts counts;
+  const Status status = table.Load(MemorySink::SpanOf(rows), 2, 2, &counts);
+  EXPECT_EQ(status.code(), StatusCode::kCorruption);
+  EXPECT_NE(status.ToString().find("saved twice"), std::string::npos) << status.ToString();
+}
+
+TEST(Load, TakesRowsInAnyOrderAndInAnyNumberOfParts) {
+  auto domain = StateDomain::Create({});
+  Table<int64_t, int64_t> table(domain.get(), Descriptor(), {.key_groups = 2});
+  for (int64_t key = 0; key < 5000; ++key) {
+    ASSERT_TRUE(table.Update(key, [&](int64_t& value, bool) { value = -key; }).ok());
+  }
+  MemorySink sink;
+  ASSERT_TRUE(table.EncodeBase(domain->Capture(), {0, 2}, &sink).ok());
+  for (const bool backwards : {false, true}) {
+    Table<int64_t, int64_t> restored(domain.get(), Descriptor(), {.key_groups = 2});
+    LoadCounts counts;
+    for (const auto& part : sink.parts()) {
+      constexpr size_t kPart = 100;
+      const SavedRowSpan all = MemorySink::SpanOf(part->rows);
+      const size_t parts = (all.rows + kPart - 1) / kPart;
+      for (size_t i = 0; i < parts; ++i) {
+        const size_t first = (backwards ? parts - 1 - i : i) * kPart;
+        SavedRowSpan some = all;
+        some.kinds += first;
+        some.key_offsets += first;
+        some.value_offsets += first;
+        some.rows = std::min(kPart, all.rows - first);
+        ASSERT_TRUE(restored.Load(some, 2, 2, &counts).ok());
+      }
+    }
+    EXPECT_EQ(counts.rows, 5000u);
+    ASSERT_EQ(restored.size(), 5000u);
+    for (int64_t key = 0; key < 5000; ++key) ASSERT_EQ(*restored.Find(key), -key);
+  }
+}
+
 TEST(Load, SkipsAndCountsRowsOfOtherGroups) {
   auto domain = StateDomain::Create({});
   Table<int64_t, int64_t> table(domain.get(), Descriptor());

@@ -7,7 +7,8 @@
 // any amount of memory costs it a bounded step.
 //
 // Pages are ordinary 4 KiB ones and are first touched as blocks are used: a 2 MiB page costs its
-// first writer milliseconds.
+// first writer milliseconds. A load, which takes much at once and has nobody waiting for one row,
+// asks for 2 MiB pages: 192 MiB are then touched in 22 ms instead of 130.
 //
 // Threads:  Allocate and Free belong to the writer; FreeChains to any thread.
 // Invariants
@@ -123,6 +124,9 @@ class BlockPool {
     Chain chains_[kOpenChains];  ///< by class, direct mapped
   };
 
+  /// Take slabs of 2 MiB pages from now on, where slabs are large already, or no longer.
+  void UseHugePages(bool use) { huge_pages_ = use; }
+
   const Status& last_refusal() const { return last_refusal_; }
   /// Bytes taken from the operating system. Threads: any.
   uint64_t held_bytes() const { return held_bytes_.load(std::memory_order_relaxed); }
@@ -155,6 +159,8 @@ class BlockPool {
   bool TakeReturned(BlockClass block_class);
   static void* TakeFromSlab(Arena* arena, size_t bytes);
   bool AddSlab(Arena* arena, bool force);
+  bool AddHugeSlab(Arena* arena);
+  void BeginSlab(Arena* arena, char* memory, size_t bytes);
   void* SplitLarger(BlockClass block_class);
   void* AllocateLarge(size_t bytes, bool force);
   void FreeLarge(void* block);
@@ -164,6 +170,7 @@ class BlockPool {
   void* free_[kClasses] = {};
   Arena arenas_[2];  ///< of small blocks and of the others
   std::vector<Slab> slabs_;
+  bool huge_pages_ = false;
   Status last_refusal_;
   std::atomic<uint64_t> held_bytes_{0};
 

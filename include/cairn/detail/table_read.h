@@ -119,7 +119,8 @@ CAIRN_TABLE_TEMPLATE void CAIRN_TABLE::CopyRows(const Entry& entry, uint32_t epo
   }
 }
 
-// Calls visit(rows) for every segment of the group; rows is `rows`, reused. False ends it early.
+// Calls visit(rows, local depth) for every segment of the group; rows is `rows`, reused. False ends
+// it early.
 CAIRN_TABLE_TEMPLATE template <class Visit>
 bool CAIRN_TABLE::VisitGroup(const detail::RootEntry& group, uint32_t epoch, uint32_t since,
                              bool erased, std::vector<RowCopy>* rows, Visit&& visit) const {
@@ -132,7 +133,7 @@ bool CAIRN_TABLE::VisitGroup(const detail::RootEntry& group, uint32_t epoch, uin
     rows->clear();
     rows->reserve(size_t{entry.buckets} * detail::kBucketSlots);
     CopyRows(entry, epoch, since, erased, rows);
-    if (!rows->empty() && !visit(*rows)) return false;
+    if (!rows->empty() && !visit(*rows, entry.local_depth)) return false;
   }
   return true;
 }
@@ -144,19 +145,20 @@ void CAIRN_TABLE::Scan(const View& view, KeyGroupRange range, Fn&& fn) const {
   std::vector<RowCopy> rows;
   for (uint32_t group = 0; group < group_count_; ++group) {
     if (!range.Contains(first_group_ + group)) continue;
-    const bool more = VisitGroup(cut->root->entries()[group], static_cast<uint32_t>(view.epoch()),
-                                 0, false, &rows, [&](const std::vector<RowCopy>& copies) {
-                                   for (const RowCopy& row : copies) {
-                                     const K& key = row.key;
-                                     const V& value = ValueOf(row.cell);
-                                     if constexpr (std::is_same_v<decltype(fn(key, value)), bool>) {
-                                       if (!fn(key, value)) return false;
-                                     } else {
-                                       fn(key, value);
-                                     }
-                                   }
-                                   return true;
-                                 });
+    const bool more =
+        VisitGroup(cut->root->entries()[group], static_cast<uint32_t>(view.epoch()), 0, false,
+                   &rows, [&](const std::vector<RowCopy>& copies, uint32_t) {
+                     for (const RowCopy& row : copies) {
+                       const K& key = row.key;
+                       const V& value = ValueOf(row.cell);
+                       if constexpr (std::is_same_v<decltype(fn(key, value)), bool>) {
+                         if (!fn(key, value)) return false;
+                       } else {
+                         fn(key, value);
+                       }
+                     }
+                     return true;
+                   });
     if (!more) return;
   }
 }
@@ -187,7 +189,8 @@ void CAIRN_TABLE::Delta(const View& view, uint64_t since, Fn&& fn) const {
   std::vector<RowCopy> rows;
   for (uint32_t group = 0; group < group_count_; ++group) {
     VisitGroup(cut->root->entries()[group], static_cast<uint32_t>(view.epoch()),
-               static_cast<uint32_t>(since), true, &rows, [&](const std::vector<RowCopy>& copies) {
+               static_cast<uint32_t>(since), true, &rows,
+               [&](const std::vector<RowCopy>& copies, uint32_t) {
                  for (const RowCopy& row : copies) {
                    const K& key = row.key;
                    const V* value = row.live ? &ValueOf(row.cell) : nullptr;

@@ -362,8 +362,32 @@ CAIRN_TABLE_TEMPLATE bool CAIRN_TABLE::CommitInsert(uint32_t group, uint64_t has
   return true;
 }
 
-CAIRN_TABLE_TEMPLATE void CAIRN_TABLE::FillSlot(const Entry& entry, uint64_t hash, const K& key,
-                                                Place place, const Cell& cell, bool record) {
+// Puts a row whose key has no slot, tombstones among them, without a look for it. False when that
+// takes more: the segment is full or shared with a view, or memory for the key was refused.
+CAIRN_TABLE_TEMPLATE inline bool CAIRN_TABLE::FillNew(uint32_t group, uint64_t hash, const K& key,
+                                                      const Cell& cell) {
+  const Entry& entry = *EntryOf(group, hash);
+  Head* head = entry.head;
+  if (head->used >= head->limit) return false;
+  if (entry.epoch <= core_->newest.load(std::memory_order_acquire)) return false;
+  K owned = key;
+  if (!OwnKey(&owned, false)) return false;
+  uint32_t bucket = detail::HomeBucket(hash, entry.local_depth, entry.buckets);
+  for (;;) {
+    const uint32_t first = bucket * detail::kBucketSlots;
+    const uint32_t empty = detail::TagBucket(head->tags() + first).Empty();
+    if (empty != 0) {
+      const auto bit = static_cast<uint32_t>(std::countr_zero(empty));
+      FillSlot(entry, hash, owned, {first + bit, false, true}, cell, false);
+      return true;
+    }
+    if (++bucket == entry.buckets) bucket = 0;
+  }
+}
+
+CAIRN_TABLE_TEMPLATE inline void CAIRN_TABLE::FillSlot(const Entry& entry, uint64_t hash,
+                                                       const K& key, Place place, const Cell& cell,
+                                                       bool record) {
   Slot* slot = SlotsOf(entry) + place.index;
   if (record) AppendRecord(slot, false);
   if (!place.tombstone) {
