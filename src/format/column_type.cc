@@ -5,6 +5,9 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "format/row_codec.h"
 
@@ -136,6 +139,21 @@ Result<std::string> ColumnTypeOf(const arrow::DataType& type) {
                   type.ToString()));
 }
 
+namespace {
+
+/// Expressions without an alias may all be named "?column?", columns of a slot may not.
+void MakeNamesDistinct(std::vector<ColumnSpec>* columns) {
+  std::set<std::string> names;
+  for (ColumnSpec& column : *columns) {
+    const std::string name = column.name;
+    for (int n = 2; !names.insert(column.name).second; ++n) {
+      column.name = name + "_" + std::to_string(n);
+    }
+  }
+}
+
+}  // namespace
+
 Result<std::vector<ColumnSpec>> ColumnSpecsOf(const arrow::Schema& schema,
                                               std::span<const int> fields) {
   std::vector<int> all;
@@ -150,6 +168,7 @@ Result<std::vector<ColumnSpec>> ColumnSpecsOf(const arrow::Schema& schema,
     if (!type.ok()) return type.status().WithContext(fmt::format("column '{}'", field.name()));
     columns.push_back({field.name(), *std::move(type), field.nullable()});
   }
+  MakeNamesDistinct(&columns);
   return columns;
 }
 

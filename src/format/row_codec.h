@@ -61,7 +61,8 @@ Result<ColumnShape> ParseColumnType(std::string_view type);
 Result<std::shared_ptr<arrow::DataType>> ArrowTypeOf(const ColumnSpec& column);
 Result<std::string> ColumnTypeOf(const arrow::DataType& type);
 
-/// Describe fields of a schema as columns; `fields` empty = all of them, in order.
+/// Describe fields of a schema as columns; `fields` empty = all of them, in order. A name that was
+/// there before gets "_2", "_3", ...: columns of a slot are told apart by name.
 Result<std::vector<ColumnSpec>> ColumnSpecsOf(const arrow::Schema& schema,
                                               std::span<const int> fields = {});
 /// The Arrow schema of columns.

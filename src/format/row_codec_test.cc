@@ -3,6 +3,7 @@
 
 #include <arrow/array.h>
 #include <arrow/type.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -252,6 +253,17 @@ TEST(ColumnTypes, MapToArrowAndBack) {
   const auto picked = ColumnSpecsOf(**schema, some);
   EXPECT_EQ((*picked)[0].name, "t");
   EXPECT_EQ((*picked)[1].name, "b");
+}
+
+TEST(ColumnTypes, ColumnsOfOneNameAreNumbered) {
+  const auto expression = arrow::field("?column?", arrow::int64());
+  const auto taken = arrow::field("?column?_2", arrow::int64());
+  const auto columns = ColumnSpecsOf(*arrow::schema({expression, expression, taken, expression}));
+  ASSERT_TRUE(columns.ok());
+  std::vector<std::string> names;
+  for (const ColumnSpec& column : *columns) names.push_back(column.name);
+  EXPECT_THAT(names,
+              ::testing::ElementsAre("?column?", "?column?_2", "?column?_2_2", "?column?_3"));
 }
 
 TEST(ColumnTypes, RefuseWhatHasNoCounterpart) {
