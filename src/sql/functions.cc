@@ -209,6 +209,21 @@ Result<TypedExpression> Round(FunctionCall call) {
     return call.builder.Cast(std::move(call.arguments[0]),
                              NarrowDecimal({std::max(whole + scale, 1), scale}), call.place);
   }
+  if (IsDecimal(*type)) {
+    // Two more digits in front: 99.5 rounds to 100, and Arrow wants room for the digit it rounds
+    // to. Beyond one digit more than there are, every value rounds to 0.
+    const DecimalShape shape = DecimalShapeOf(*type);
+    const int32_t whole = shape.precision - shape.scale;
+    const DataTypePtr wide = WideDecimal({shape.precision + 2, shape.scale});
+    TypedExpression& value = call.arguments[0];
+    CAIRN_ASSIGN_OR_RETURN(value, call.builder.Cast(std::move(value), wide, call.place));
+    CAIRN_ASSIGN_OR_RETURN(TypedExpression rounded,
+                           call.OnFirst("round", wide,
+                                        std::make_shared<compute::RoundOptions>(
+                                            std::max<int64_t>(digits, -(whole + 1)),
+                                            compute::RoundMode::HALF_TOWARDS_INFINITY)));
+    return call.builder.Cast(std::move(rounded), NarrowDecimal({whole + 1, 0}), call.place);
+  }
   if (IsInteger(*type) && digits >= 0) return std::move(call.arguments[0]);
   return call.OnFirst(
       "round", type,
