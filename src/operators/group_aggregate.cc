@@ -122,10 +122,28 @@ class GroupAggregate final : public stream::Operator {
     options.range = context.range;
     options.slot_hash_seed = context.slot_hash_seed;
     table_.emplace(context.state, std::move(slot), options, Codec<Bytes>{}, ValueCodec(spec_));
+    owns_global_ = context.range.Contains(KeyGroupOf(kGlobalKey, context.key_groups));
     return {};
   }
 
   std::vector<StateTable*> tables() override { return {&*table_}; }
+
+  /// Without GROUP BY there is one result, also of no rows.
+  Status EndInput(stream::Collector* out) override {
+    if (!is_global() || !owns_global_ || table_->size() > 0) return {};
+    CAIRN_RETURN_IF_ERROR(table_->Update(kGlobalKey, [this](Value& value, bool) {
+      if constexpr (kIsBoxed<Value>) {
+        value.bytes.assign(layout_.cell_bytes(), '\0');
+        value.texts.assign(layout_.texts(), {});
+      }
+    }));
+    after_.assign(layout_.cell_bytes(), '\0');
+    texts_after_.assign(layout_.texts(), {});
+    ClearChanges();
+    Change(RowKind::kInsert, 0, after_.data(), texts_after_.data());
+    kinds_ = nullptr;
+    return EmitChanges({}, out);
+  }
 
   Status ProcessBatch(Batch batch, stream::Collector* out) override {
     try {
@@ -138,6 +156,9 @@ class GroupAggregate final : public stream::Operator {
 
  private:
   using StateTableOf = Table<Bytes, Value, Codec<Bytes>, ValueCodec>;
+  static constexpr std::string_view kGlobalKey = "";  ///< of the one group without GROUP BY
+
+  bool is_global() const { return spec_->node.keys.empty(); }
 
   Status Process(const Batch& batch, stream::Collector* out) {
     groups_.Assign(batch);
@@ -204,10 +225,7 @@ class GroupAggregate final : public stream::Operator {
 
   /// List the rows to send: old and new results of the groups that changed.
   Status CollectChanges(size_t count) {
-    change_rows_.clear();
-    change_cells_.clear();
-    change_texts_.clear();
-    kinds_ = std::make_shared<std::vector<RowKind>>();
+    ClearChanges();
     const bool updates = spec_->input_updates;
     bool all_inserts = true;
     for (size_t i = 0; i < count; ++i) {
@@ -216,10 +234,10 @@ class GroupAggregate final : public stream::Operator {
       const std::string* before_text = texts_before_.data() + i * layout_.texts();
       const std::string* after_text = texts_after_.data() + i * layout_.texts();
       const uint32_t row = groups_.groups()[i].first_row;
-      if (updates && layout_.RowCount(after) <= 0) {
-        if (layout_.RowCount(after) < 0) {
-          return Status::Internal("a row was retracted that this operator never received");
-        }
+      if (updates && layout_.RowCount(after) < 0) {
+        return Status::Internal("a row was retracted that this operator never received");
+      }
+      if (updates && layout_.RowCount(after) == 0 && !is_global()) {
         table_->EraseHashed(groups_.groups()[i].key, groups_.groups()[i].hash);
         if (inserted_[i]) continue;
         all_inserts = false;
@@ -237,6 +255,13 @@ class GroupAggregate final : public stream::Operator {
     }
     if (all_inserts) kinds_ = nullptr;
     return {};
+  }
+
+  void ClearChanges() {
+    change_rows_.clear();
+    change_cells_.clear();
+    change_texts_.clear();
+    kinds_ = std::make_shared<std::vector<RowKind>>();
   }
 
   void Change(RowKind kind, uint32_t row, const char* cell, const std::string* texts) {
@@ -268,6 +293,7 @@ class GroupAggregate final : public stream::Operator {
   const AccumulatorLayout& layout_;
   std::string uid_;
   std::optional<StateTableOf> table_;
+  bool owns_global_ = false;  ///< the group of kGlobalKey is this subtask's
 
   // Of the batch at hand; kept for their memory.
   BatchGroups groups_;

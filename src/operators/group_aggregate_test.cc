@@ -114,6 +114,39 @@ TEST(GroupAggregateTest, WithoutKeysAllRowsAreOneGroup) {
               ElementsAre(TextChange{"+I", {"2", "18446744073709551614"}}));
 }
 
+std::vector<AggregateCall> CountAndSum() {
+  return {CountStar(), Call(AggregateFunction::kSum, 2, "total", arrow::decimal128(38, 0))};
+}
+
+TEST(GroupAggregateTest, WithoutKeysNoRowsGiveOneResultAtTheEnd) {
+  OperatorHarness group(Node({}, CountAndSum()), Bids());
+  EXPECT_THAT(*group.EndInput(), ElementsAre(TextChange{"+I", {"0", "null"}}));
+  OperatorHarness resumed(Node({}, CountAndSum()), Bids());
+  ASSERT_TRUE(resumed.Load(group.Save()).ok());
+  EXPECT_THAT(*resumed.EndInput(), IsEmpty());
+  EXPECT_THAT(*resumed.Feed(BatchOf("[" + Bid("1", "5") + "]")),
+              ElementsAre(TextChange{"-U", {"0", "null"}}, TextChange{"+U", {"1", "5"}}));
+}
+
+TEST(GroupAggregateTest, WithoutKeysATextOfNoRowsIsNull) {
+  OperatorHarness group(Node({}, {Call(AggregateFunction::kMin, 1, "low", arrow::utf8())}), Bids());
+  EXPECT_THAT(*group.EndInput(), ElementsAre(TextChange{"+I", {"null"}}));
+}
+
+TEST(GroupAggregateTest, WithKeysNoRowsGiveNoResult) {
+  OperatorHarness group(Node({0}, CountAndSum()), Bids());
+  EXPECT_THAT(*group.EndInput(), IsEmpty());
+}
+
+TEST(GroupAggregateTest, WithoutKeysTheResultOutlivesItsRows) {
+  OperatorHarness group(Node({}, CountAndSum()), Bids(), true);
+  ASSERT_TRUE(group.Feed(BatchOf("[" + Bid("1", "5") + "]")).ok());
+  stream::Batch gone = BatchOf("[" + Bid("1", "5") + "]");
+  gone.kinds = std::make_shared<std::vector<RowKind>>(Kinds({RowKind::kDelete}));
+  EXPECT_THAT(*group.Feed(std::move(gone)),
+              ElementsAre(TextChange{"-U", {"1", "5"}}, TextChange{"+U", {"0", "null"}}));
+}
+
 TEST(GroupAggregateTest, ZeroAndNegativeZeroAreOneKeyAndShowOneValue) {
   OperatorHarness group(Node({4}, {CountStar()}), Bids());
   const auto row = [](const std::string& rate) {

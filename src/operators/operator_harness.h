@@ -69,6 +69,9 @@ class OperatorHarness {
   Result<std::vector<TextChange>> Feed(stream::Batch batch);
   Result<std::vector<stream::Batch>> FeedRaw(stream::Batch batch);
 
+  /// End the input and return what comes out.
+  Result<std::vector<TextChange>> EndInput();
+
   stream::OperatorFactory& factory() { return *factory_; }
   StateTable& table() { return *operator_->tables().front(); }
   StateDomain& domain() { return *domain_; }

@@ -105,6 +105,12 @@ Result<std::vector<TextChange>> OperatorHarness::Feed(stream::Batch batch) {
   return ChangesOf(batches);
 }
 
+Result<std::vector<TextChange>> OperatorHarness::EndInput() {
+  CollectBatches out;
+  CAIRN_RETURN_IF_ERROR(operator_->EndInput(&out));
+  return ChangesOf(out.batches);
+}
+
 SavedTable OperatorHarness::Save() {
   SavedTable saved(table().descriptor().name);
   const View view = domain_->Capture();

@@ -51,6 +51,10 @@ class Chain::OperatorNode final : public ChainNode {
   }
   std::vector<state::StateTable*> tables() override { return op_->tables(); }
   Status Emit(Batch batch) override { return Named(op_->ProcessBatch(std::move(batch), &output_)); }
+  Status EndInput() override {
+    CAIRN_RETURN_IF_ERROR(Named(op_->EndInput(&output_)));
+    return Flush();
+  }
   Status Flush() override { return Named(op_->Flush(&output_)); }
 
  private:
@@ -196,6 +200,11 @@ Status Chain::Open(const OperatorContext& context) {
     CAIRN_RETURN_IF_ERROR(node->Open(context));
     for (state::StateTable* table : node->tables()) tables_.push_back(table);
   }
+  return {};
+}
+
+Status Chain::EndInput() {
+  for (const auto& node : nodes_) CAIRN_RETURN_IF_ERROR(node->EndInput());
   return {};
 }
 

@@ -38,6 +38,7 @@ class ChainNode : public Collector {
  public:
   virtual Status Open(const OperatorContext&) { return {}; }
   virtual std::vector<state::StateTable*> tables() { return {}; }
+  virtual Status EndInput() { return {}; }
   virtual Status Flush() { return {}; }
   virtual Status SendBarrier(const Barrier&) { return {}; }
   virtual Status SendEnd() { return {}; }
@@ -71,6 +72,8 @@ class Chain {
 
   Status Emit(Batch batch) { return root_->Emit(std::move(batch)); }
 
+  /// Tell every operator that its input has ended, and flush it, parents first.
+  Status EndInput();
   /// Flush every operator, parents first.
   Status Flush();
   Status SendBarrier(const Barrier& barrier);

@@ -30,7 +30,7 @@ struct OperatorContext {
   uint32_t subtask = 0;
   uint32_t parallelism = 1;
   uint32_t key_groups = kDefaultKeyGroups;
-  KeyGroupRange range;         ///< groups this subtask owns
+  KeyGroupRange range;  ///< groups this subtask owns
   uint64_t slot_hash_seed = 0;
   StateDomain* state = nullptr;  ///< tables are made in it; null for stateless operators
 };
@@ -49,6 +49,13 @@ class Operator {
   virtual std::vector<state::StateTable*> tables() { return {}; }
 
   virtual Status ProcessBatch(Batch batch, Collector* out) = 0;
+
+  /// Learn that no batch comes any more: emit what only the end of the input shows. Called once a
+  /// run, before the last Flush; also in a run that resumes from a checkpoint taken after it.
+  virtual Status EndInput(Collector* out) {
+    (void)out;
+    return {};
+  }
 
   /// Emit everything staged; called before a barrier is handled and at the end of input.
   virtual Status Flush(Collector* out) {

@@ -142,7 +142,7 @@ Status Task::HandleDelivery(Delivery delivery) {
 
 Status Task::EndInput() {
   input_ended_ = true;
-  CAIRN_RETURN_IF_ERROR(chain_->Flush());
+  CAIRN_RETURN_IF_ERROR(chain_->EndInput());
   CAIRN_RETURN_IF_ERROR(chain_->SendEnd());
   listener_->OnInputEnded(options_.index);
   return {};

@@ -27,6 +27,11 @@ STATEMENTS = {
     "top10": ("SELECT auction, price, url, rn FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY auction "
               "ORDER BY price DESC) AS rn FROM bid) t WHERE rn <= 10",
               {"auction": "BIGINT", "price": "BIGINT", "url": "VARCHAR", "rn": "BIGINT"}, True),
+    "expressions": ("SELECT auction % 3 AS a, bidder % 5 AS b, count(*) AS n FROM bid "
+                    "GROUP BY auction % 3, bidder % 5",
+                    {"a": "BIGINT", "b": "BIGINT", "n": "BIGINT"}, True),
+    "none": ("SELECT count(*) AS n, sum(price) AS total FROM bid WHERE price < -1",
+             {"n": "BIGINT", "total": "HUGEINT"}, True),
     "top3": ("SELECT channel, auction, price FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY channel "
              "ORDER BY price DESC, date_time, url) AS rn FROM bid) t WHERE rn <= 3",
              {"channel": "VARCHAR", "auction": "BIGINT", "price": "BIGINT"}, True),
