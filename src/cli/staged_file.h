@@ -20,8 +20,8 @@ class StagedFile final : public format::ByteSink {
  public:
   /// Begin a file beside `path`, under a name with a leading '.' and ".tmp".
   ///
-  /// Errors:   kInvalidArgument (the directory does not exist, or `path` is a directory) · those of
-  ///           the file system.
+  /// Errors:   kInvalidArgument (the directory does not exist, or `path` is a directory) ·
+  ///           kAlreadyExists · those of the file system.
   static Result<std::unique_ptr<StagedFile>> Create(env::FileSystem* files,
                                                     const std::string& path);
   /// Without Commit: removes what was written.
@@ -31,7 +31,7 @@ class StagedFile final : public format::ByteSink {
   uint64_t bytes() const { return bytes_; }
   const std::string& path() const { return path_; }
 
-  /// Give the file its name, replacing what has it.
+  /// Give the file its name. Errors: kAlreadyExists when another took it meanwhile.
   ///
   /// Durable:  yes.
   Status Commit();

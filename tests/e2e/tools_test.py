@@ -93,6 +93,27 @@ class CheckpointToolsTest(SavedStateTest):
                      cut["pipeline_sha256"]):
             self.assertIn(part, text)
 
+    def test_verify_reads_the_whole_of_older_objects(self):
+        job = self.job(
+            f"CREATE TABLE bid ({BID_COLUMNS}) WITH (connector = 'nexmark', table = 'bid', "
+            "events = 20000, seed = 3, rate = 20000);\n"
+            + sink_table("counts", "auction BIGINT, n BIGINT", "slow", True) + COUNTS, "slow.sql")
+        self.cairn("run", job, "--interval", "100ms")
+        cut = lines(self.cairn("checkpoint", "show", "slow.cairn", "--json").stdout)[0]
+        objects = sorted({frame["object"] for frame in cut["frames"]})
+        self.assertGreater(len(objects), 1, "no frame was ever reused")
+        state = self.dir / "slow.cairn" / objects[0]
+        whole = state.read_bytes()
+        for at in (0, 40, len(whole) - 1, len(whole) - 20, len(whole) - 100, len(whole) - 200):
+            flipped = bytearray(whole)
+            flipped[at] ^= 1
+            state.write_bytes(flipped)
+            done = self.cairn("checkpoint", "verify", "slow.cairn", check=False)
+            self.assertEqual(done.returncode, 1, f"byte {at}: {done.stdout}")
+            self.assertIn(objects[0], done.stdout + done.stderr)
+        state.write_bytes(whole)
+        self.cairn("checkpoint", "verify", "slow.cairn")
+
     def test_verify_names_what_is_damaged(self):
         self.run_job()
         valid = lines(self.cairn("checkpoint", "verify", "job.cairn", "--json").stdout)[0]
@@ -261,6 +282,17 @@ class StateToolsTest(SavedStateTest):
         self.cairn("state", "query", "job.cairn", "SELECT nope FROM topn", check=False,
                    env={"TMPDIR": str(scratch)})
         self.assertEqual(list(scratch.iterdir()), [])
+
+    def test_an_export_overwrites_nothing(self):
+        self.run_job()
+        kept = self.dir / "kept.parquet"
+        kept.write_text("mine")
+        done = self.cairn("state", "export", "job.cairn", "-o", "kept.parquet", check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("kept.parquet' exists and is not overwritten", done.stderr)
+        self.assertEqual(kept.read_text(), "mine")
+        self.cairn("state", "export", "job.cairn", "-o", "new.parquet")
+        self.assertEqual([p.name for p in self.dir.iterdir() if p.name.endswith(".tmp")], [])
 
     def test_a_damaged_cut_exports_nothing(self):
         state = next((self.dir / "job.cairn").glob("nodes/1/checkpoints/*/state.arrow"))
