@@ -94,9 +94,10 @@ class CutReader {
   /// Errors:   kCorruption.
   Result<std::shared_ptr<const Cut>> AsCut() const;
 
-  /// Check every byte that the cut depends on: objects and their lengths, schema and footer of its
-  /// own, each frame's CRC and SHA-256, its rows and their number.
+  /// Check every byte that the cut depends on: objects and their lengths, their schema and footer,
+  /// each frame's CRC and SHA-256, its rows and their number.
   ///
+  /// Cost:     reads its objects whole, one at a time in memory; frames of older ones twice.
   /// Blocks:   on reads of the whole cut.
   CutVerdict Verify(const VerifyProgress& progress) const;
 
@@ -105,6 +106,7 @@ class CutReader {
   Status OpenCut(env::FileSystem* files, const format::CutReference& cut, bool tolerate_missing);
   Status OpenObject(env::FileSystem* files, const format::StateChunkId& chunk, uint64_t length);
   void VerifySections(CutVerdict* verdict) const;
+  void VerifyReferencedObjects(CutVerdict* verdict) const;
   void VerifySinkFrame(CutVerdict* verdict) const;
 
   Place place_;
