@@ -16,8 +16,11 @@ namespace {
 constexpr int64_t kNanosPerMilli = 1'000'000;
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-/// True when the store still works after this and the job can go on towards its next checkpoint.
-bool CanRetry(const Status& status) { return status.code() != StatusCode::kFenced; }
+/// True when a later attempt may succeed. A fault of Cairn's or of what it has written stays.
+bool CanRetry(const Status& status) {
+  return status.code() != StatusCode::kFenced && status.code() != StatusCode::kInternal &&
+         status.code() != StatusCode::kCorruption;
+}
 
 std::string Named(base::CheckpointId id) { return "checkpoint " + std::to_string(id.value); }
 
@@ -405,8 +408,10 @@ void Coordinator::HandleDone(AttemptDone done) {
   const base::CheckpointId id = attempt_->id;
   JobProgress& progress = outcome_.progress;
   if (!done.decided) {
-    if (done.fatal) Fail(done.status.WithContext(Named(id)));
-    return GiveUp(done.status);
+    if (!done.fatal) return GiveUp(done.status);
+    ++progress.checkpoints_failed;
+    Fail(done.status.WithContext(Named(id)));
+    return EndAttempt();
   }
   for (size_t i = 0; i < tasks_.size(); ++i) {
     const std::optional<View>& view = attempt_->snapshots[i]->view;

@@ -228,6 +228,21 @@ TEST(Job, AFailedPersistHandsItsDescriptorsToTheNextCheckpoint) {
   ASSERT_THAT(job.log, ::testing::Contains(HasSubstr("disk full")));
 }
 
+TEST(Job, AFaultThatNoLaterCheckpointMendsEndsTheJob) {
+  for (const Status& fault :
+       {Status::Internal("manifest breaks a rule"), Status::Corruption("frame does not decode")}) {
+    TestJob job;
+    job.sources[0]->HoldOpen();  // only a failure can end it
+    MemoryStore store;
+    store.on_persist = [&](base::CheckpointId) { return fault; };
+    const auto outcome =
+        RunBeside(&job, &store, [](Coordinator* coordinator) { coordinator->RequestCheckpoint(); });
+    EXPECT_EQ(outcome.status().code(), fault.code());
+    EXPECT_THAT(outcome.status().message(), HasSubstr(std::string(fault.message())));
+    EXPECT_TRUE(job.sink->visible().empty());
+  }
+}
+
 TEST(Job, AFailedDecisionLeavesItsRowsForTheNextCheckpoint) {
   TestJob job;
   job.sources[0]->HoldOpen();
