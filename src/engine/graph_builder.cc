@@ -20,12 +20,6 @@ using stream::Pipeline;
 using stream::PlanNode;
 using stream::StageSpec;
 
-std::string At(const stream::TextPosition& position) {
-  if (position.line == 0) return "";
-  return "line " + std::to_string(position.line) + ", column " + std::to_string(position.column) +
-         ": ";
-}
-
 /// Key columns of a keyed node; null = not keyed.
 const std::vector<int>* KeyColumnsOf(const PlanNode& node) {
   if (const auto* aggregate = std::get_if<stream::GroupAggregateNode>(&node)) {
@@ -52,7 +46,7 @@ class GraphBuilder {
     CAIRN_RETURN_IF_ERROR(AddSources());
     for (const Pipeline& pipeline : plan_.pipelines) {
       if (Status status = AddPipeline(pipeline); !status.ok()) {
-        return status.WithContext(At(pipeline.position) + "INSERT INTO " + pipeline.sink.name);
+        return At(pipeline.position, status.WithContext("INSERT INTO " + pipeline.sink.name));
       }
     }
     CAIRN_RETURN_IF_ERROR(stream::CheckGraph(built_.graph));
@@ -64,6 +58,13 @@ class GraphBuilder {
     size_t stage = 0;
     std::vector<int> columns;  ///< of the table, ascending: all that any pipeline scans
   };
+
+  /// Put "job.sql:1:14" in front.
+  Status At(const stream::TextPosition& position, const Status& status) const {
+    if (position.line == 0) return status;
+    return status.WithContext(options_.sql_name + ":" + std::to_string(position.line) + ":" +
+                              std::to_string(position.column));
+  }
 
   /// One source a table, over the columns that all pipelines need together.
   Status AddSources() {
@@ -81,7 +82,9 @@ class GraphBuilder {
       Result<std::unique_ptr<stream::Source>> source =
           connectors::MakeSource(table, shared.columns, options_.files);
       if (!source.ok()) {
-        return source.status().WithContext(At(table.position) + "table " + table.name);
+        const bool named = source.status().message().starts_with("table ");
+        return At(table.position,
+                  named ? source.status() : source.status().WithContext("table " + table.name));
       }
       StageSpec stage;
       stage.name = "source " + table.name;

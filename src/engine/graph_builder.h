@@ -33,6 +33,7 @@ struct BuiltJob {
 
 struct GraphOptions {
   std::string job;
+  std::string sql_name;  ///< of the text, for messages
   uint32_t parallelism = 1;
   uint32_t key_groups = 128;
   env::FileSystem* files = nullptr;

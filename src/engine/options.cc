@@ -57,19 +57,6 @@ Status SetBytes(std::string_view name, std::string_view value, uint64_t least, u
   return {};
 }
 
-Status SetTtlClock(std::string_view name, std::string_view value, TtlClock* out) {
-  if (value == "event") {
-    *out = TtlClock::kEvent;
-  } else if (value == "wall") {
-    *out = TtlClock::kWall;
-  } else if (value == "stopped-while-down") {
-    *out = TtlClock::kStoppedWhileDown;
-  } else {
-    return Bad(name, value, "give event, wall or stopped-while-down");
-  }
-  return {};
-}
-
 constexpr uint32_t kMostChunks = 65'536;
 constexpr uint64_t kLeastBudget = uint64_t{64} << 20;
 
@@ -84,10 +71,6 @@ constexpr Entry kEntries[] = {
     {"checkpoint.interval", "10s", "least time between the starts of two checkpoints",
      [](std::string_view n, std::string_view v, Options* o) {
        return SetDuration(n, v, 100, &o->checkpoint_interval_ms);
-     }},
-    {"checkpoint.max_concurrent_uploads", "8", "uploads at once to an object store",
-     [](std::string_view n, std::string_view v, Options* o) {
-       return SetNumber(n, v, 1, 256, &o->checkpoint_max_concurrent_uploads);
      }},
     {"checkpoint.rebase_chunks", "64", "write a base when a cut would refer to so many objects",
      [](std::string_view n, std::string_view v, Options* o) {
@@ -105,10 +88,6 @@ constexpr Entry kEntries[] = {
      [](std::string_view n, std::string_view v, Options* o) {
        return SetFlag(n, v, &o->fs_fsync);
      }},
-    {"queryable.missing_is_404", "true", "an absent key answers 404, else 200 with null",
-     [](std::string_view n, std::string_view v, Options* o) {
-       return SetFlag(n, v, &o->queryable_missing_is_404);
-     }},
     {"state.async_snapshots", "true", "false: subtasks wait while a checkpoint is persisted",
      [](std::string_view n, std::string_view v, Options* o) {
        return SetFlag(n, v, &o->state_async_snapshots);
@@ -120,14 +99,6 @@ constexpr Entry kEntries[] = {
     {"state.memory_budget", "half of memory", "limit of all state in memory; 0 = unbounded",
      [](std::string_view n, std::string_view v, Options* o) {
        return SetBytes(n, v, kLeastBudget, &o->state_memory_budget);
-     }},
-    {"state.ttl_clock", "event when there is a watermark, else wall", "the clock that ages state",
-     [](std::string_view n, std::string_view v, Options* o) {
-       return SetTtlClock(n, v, &o->state_ttl_clock);
-     }},
-    {"view.staleness", "50ms", "at most this old is the view that a query reads",
-     [](std::string_view n, std::string_view v, Options* o) {
-       return SetDuration(n, v, 0, &o->view_staleness_ms);
      }},
 };
 

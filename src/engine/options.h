@@ -12,22 +12,15 @@
 
 namespace cairn::engine {
 
-/// Which clock ages state. kAuto = event time when the job has a watermark, else wall.
-enum class TtlClock : uint8_t { kAuto, kEvent, kWall, kStoppedWhileDown };
-
 struct Options {
   int64_t checkpoint_interval_ms = 10'000;
   int64_t checkpoint_timeout_ms = 120'000;
   uint32_t checkpoint_retained = 3;
-  uint32_t checkpoint_max_concurrent_uploads = 8;  ///< of object stores
   uint32_t checkpoint_rebase_chunks = 64;
   uint32_t state_key_groups = 128;
   uint64_t state_memory_budget = 0;  ///< bytes; set by Options() to half of memory; 0 = unbounded
-  TtlClock state_ttl_clock = TtlClock::kAuto;
   bool state_async_snapshots = true;
   bool fs_fsync = true;
-  int64_t view_staleness_ms = 50;
-  bool queryable_missing_is_404 = true;
 
   Options();
 };

@@ -16,21 +16,17 @@ TEST(Options, DefaultsAreTheDocumentedOnes) {
   EXPECT_EQ(options.checkpoint_interval_ms, 10'000);
   EXPECT_EQ(options.checkpoint_timeout_ms, 120'000);
   EXPECT_EQ(options.checkpoint_retained, 3u);
-  EXPECT_EQ(options.checkpoint_max_concurrent_uploads, 8u);
   EXPECT_EQ(options.checkpoint_rebase_chunks, 64u);
   EXPECT_EQ(options.state_key_groups, 128u);
   EXPECT_EQ(options.state_memory_budget, MemoryBudget::DefaultLimit());
-  EXPECT_EQ(options.state_ttl_clock, TtlClock::kAuto);
   EXPECT_TRUE(options.state_async_snapshots);
   EXPECT_TRUE(options.fs_fsync);
-  EXPECT_EQ(options.view_staleness_ms, 50);
-  EXPECT_TRUE(options.queryable_missing_is_404);
 }
 
 TEST(Options, EveryDocumentedDefaultThatIsAValueMayBeSet) {
   for (const OptionInfo& info : KnownOptions()) {
     Options options;
-    if (info.name == "state.memory_budget" || info.name == "state.ttl_clock") continue;
+    if (info.name == "state.memory_budget") continue;
     EXPECT_TRUE(SetOption(info.name, info.default_text, &options).ok()) << info.name;
   }
 }
@@ -39,12 +35,17 @@ TEST(Options, ValuesAreTaken) {
   Options options;
   ASSERT_TRUE(SetOption("checkpoint.interval", "250ms", &options).ok());
   ASSERT_TRUE(SetOption("state.memory_budget", "512MiB", &options).ok());
-  ASSERT_TRUE(SetOption("state.ttl_clock", "stopped-while-down", &options).ok());
   ASSERT_TRUE(SetOption("fs.fsync", "false", &options).ok());
   EXPECT_EQ(options.checkpoint_interval_ms, 250);
   EXPECT_EQ(options.state_memory_budget, uint64_t{512} << 20);
-  EXPECT_EQ(options.state_ttl_clock, TtlClock::kStoppedWhileDown);
   EXPECT_FALSE(options.fs_fsync);
+}
+
+TEST(Options, WhatHasNoEffectYetIsUnknown) {
+  for (const char* name : {"view.staleness", "queryable.missing_is_404"}) {
+    Options options;
+    EXPECT_EQ(SetOption(name, "true", &options).code(), StatusCode::kInvalidArgument) << name;
+  }
 }
 
 TEST(Options, AnUnknownNameListsTheKnownOnes) {
@@ -58,11 +59,11 @@ TEST(Options, AnUnknownNameListsTheKnownOnes) {
 
 TEST(Options, ABadValueIsRefusedSayingWhatMayBeGivenAndChangesNothing) {
   const std::pair<const char*, const char*> bad[] = {
-      {"checkpoint.interval", "10"},     {"checkpoint.interval", "99ms"},
-      {"checkpoint.retained", "0"},      {"checkpoint.retained", "17"},
-      {"checkpoint.retained", "3x"},     {"state.key_groups", "32769"},
-      {"state.memory_budget", "1MiB"},   {"state.async_snapshots", "yes"},
-      {"state.ttl_clock", "processing"}, {"view.staleness", "-1ms"}};
+      {"checkpoint.interval", "10"},   {"checkpoint.interval", "99ms"},
+      {"checkpoint.retained", "0"},    {"checkpoint.retained", "17"},
+      {"checkpoint.retained", "3x"},   {"state.key_groups", "32769"},
+      {"state.memory_budget", "1MiB"}, {"state.async_snapshots", "yes"},
+      {"checkpoint.timeout", "-1ms"}};
   for (const auto& [name, value] : bad) {
     Options options;
     const Status status = SetOption(name, value, &options);

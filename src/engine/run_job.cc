@@ -92,6 +92,7 @@ Result<std::unique_ptr<PreparedJob>> PrepareJob(const JobSpec& spec, env::FileSy
   CAIRN_RETURN_IF_ERROR(ApplyOptions(job->plan, spec, &job->options));
   GraphOptions graph;
   graph.job = spec.name;
+  graph.sql_name = spec.sql_name;
   graph.parallelism = spec.parallelism;
   graph.key_groups = job->options.state_key_groups;
   graph.files = files;

@@ -373,8 +373,13 @@ Status StatementCompiler::BareSelect(const Json& body) {
   } while (catalog_.contains(sink.name));
   sink.connector = "print";
   sink.position = text_.PositionOf(begin());
+  // Printed rows are objects of JSON, where a second value of one name would hide the first.
+  std::set<std::string> names;
+  if (relation.updating) names.insert("op");
   for (const RelationColumn& column : relation.columns) {
-    sink.columns.push_back({column.name, column.type, column.nullable});
+    std::string name = column.name;
+    for (int n = 2; !names.insert(name).second; ++n) name = column.name + "_" + std::to_string(n);
+    sink.columns.push_back({std::move(name), column.type, column.nullable});
   }
   return AddPipeline(std::move(relation), std::move(sink));
 }
