@@ -296,7 +296,7 @@ int ParseAndRun(env::FileSystem* files, int argc, const char* const* argv) {
   app.footer(
       "Start with: cairn run job.sql, then cairn checkpoint ls job.cairn and cairn state ls "
       "job.cairn.\n"
-      "Exit codes: 0 done, 1 differs, not valid or not found, 2 usage or bad input, 3 damaged or "
+      "Exit codes: 0 done, 1 not valid or not found, 2 usage or bad input, 3 damaged or "
       "unreadable state,\n"
       "4 unavailable, 130/143 stopped by a signal after a last checkpoint.");
   Arguments args;
