@@ -234,6 +234,10 @@ class Runner {
       return {};
     }
     DescribeCut(origin.place.empty() ? job_->place : origin.place);
+    if (!origin.place.empty()) {
+      Say(LogLevel::kWarning, "this job goes its own way from there: run the one of " +
+                                  origin.place + " again, and both write into the same sinks");
+    }
     return {};
   }
 

@@ -77,6 +77,20 @@ Result<std::shared_ptr<arrow::Array>> ColumnFrom(const Datum& value, int64_t row
   return Status::Internal("expression gave " + value.ToString());
 }
 
+constexpr size_t kRowTextMost = 400;
+
+/// "auction = 7, price = null", cut where it grows long.
+std::string RowText(const arrow::RecordBatch& rows, uint32_t row) {
+  std::string text;
+  for (int i = 0; i < rows.num_columns() && text.size() < kRowTextMost; ++i) {
+    const auto value = rows.column(i)->GetScalar(row);
+    if (!text.empty()) text += ", ";
+    text += rows.column_name(i) + " = " + (value.ok() ? (*value)->ToString() : "?");
+  }
+  if (text.size() > kRowTextMost) text.replace(kRowTextMost, std::string::npos, "...");
+  return text;
+}
+
 }  // namespace
 
 Calc::Calc(std::shared_ptr<const stream::CalcNode> node) : node_(std::move(node)) {
@@ -89,14 +103,38 @@ Status Calc::Open(const stream::OperatorContext& context) {
 }
 
 Status Calc::ProcessBatch(Batch batch, stream::Collector* out) {
-  if (node_->filter.has_value()) {
-    CAIRN_RETURN_IF_ERROR(Filter(&batch).WithContext("operator " + uid_ + ": WHERE"));
-  }
+  const Batch input = batch;
+  if (Status status = Compute(&batch); !status.ok())
+    return WithFailingRow(input, std::move(status));
   if (batch.num_rows() == 0) return {};
-  if (!node_->projections.empty()) {
-    CAIRN_RETURN_IF_ERROR(Project(&batch).WithContext("operator " + uid_));
-  }
   return out->Emit(std::move(batch));
+}
+
+Status Calc::Compute(Batch* batch) const {
+  if (node_->filter.has_value()) {
+    CAIRN_RETURN_IF_ERROR(Filter(batch).WithContext("operator " + uid_ + ": WHERE"));
+  }
+  if (batch->num_rows() == 0 || node_->projections.empty()) return {};
+  return Project(batch).WithContext("operator " + uid_);
+}
+
+/// Kernels fail for a batch as a whole: halve the rows until the first one that fails is found.
+Status Calc::WithFailingRow(const Batch& batch, Status failure) const {
+  if (failure.code() != StatusCode::kInvalidArgument) return failure;
+  const RowSelection rows = batch.selection != nullptr ? *batch.selection : AllRows(batch);
+  const auto prefix_fails = [&](size_t count) {
+    Batch prefix = batch;
+    prefix.selection = std::make_shared<RowSelection>(rows.begin(), rows.begin() + count);
+    return Compute(&prefix).code() == StatusCode::kInvalidArgument;
+  };
+  size_t passes = 0;
+  size_t fails = rows.size();
+  while (fails - passes > 1) {
+    const size_t middle = passes + (fails - passes) / 2;
+    (prefix_fails(middle) ? fails : passes) = middle;
+  }
+  return Status(failure.code(),
+                std::string(failure.message()) + "; row: " + RowText(*batch.rows, rows[passes]));
 }
 
 Status Calc::Filter(Batch* batch) const {

@@ -34,11 +34,14 @@ class Calc final : public stream::Operator {
   Status Open(const stream::OperatorContext& context) override;
 
   /// Errors:   kInvalidArgument when an expression meets a value it cannot compute with (division
-  ///           by zero, overflow), naming the operator and the column · kResourceExhausted.
+  ///           by zero, overflow), naming the operator, the column and the first such row ·
+  ///           kResourceExhausted.
   /// Cost:     the Arrow kernels of filter and projections; nothing a row for plain columns.
   Status ProcessBatch(stream::Batch batch, stream::Collector* out) override;
 
  private:
+  Status Compute(stream::Batch* batch) const;
+  Status WithFailingRow(const stream::Batch& batch, Status failure) const;
   Status Filter(stream::Batch* batch) const;
   Status Project(stream::Batch* batch) const;
   Status ProjectWhole(stream::Batch* batch, bool* failed) const;

@@ -193,6 +193,19 @@ TEST(CalcTest, AFailingExpressionNamesOperatorAndColumn) {
   EXPECT_THAT(changes.status().ToString(), HasSubstr("divide by zero"));
 }
 
+TEST(CalcTest, AFailureNamesTheFirstRowThatFails) {
+  const Expression quotient = call("divide", {Column(0), Column(1)});
+  const char* rows = R"([[8, 2, "x"], [1, 1, "w"], [9, 0, "y"], [1, 3, "v"], [7, 0, "z"]])";
+  OperatorHarness projects(Node({}, {quotient}), CalcInput());
+  EXPECT_THAT(projects.Feed(CalcBatch(rows)).status().message(),
+              HasSubstr("; row: a = 9, b = 0, s = y"));
+  OperatorHarness filters(Node(greater(quotient, literal(int64_t{0})), {}), CalcInput());
+  stream::Batch selected = CalcBatch(rows);
+  selected.selection = std::make_shared<std::vector<uint32_t>>(std::vector<uint32_t>{0, 3, 4});
+  EXPECT_THAT(filters.Feed(std::move(selected)).status().message(),
+              HasSubstr("; row: a = 7, b = 0, s = z"));
+}
+
 TEST(CalcTest, AFailingFilterNamesTheOperator) {
   OperatorHarness calc(
       Node(greater(call("divide", {Column(0), Column(1)}), literal(int64_t{0})), {}), CalcInput());
