@@ -6,6 +6,7 @@
 #include <exception>
 #include <limits>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include "base/units.h"
@@ -324,6 +325,7 @@ void Coordinator::PersistAttempt() {
 /// What throws after the head decision leaves it unknown here, so the job begins again from it.
 Coordinator::AttemptDone Coordinator::GuardedAttempt(Attempt* attempt) {
   AttemptDone done;
+  done.id = attempt->id;
   done.fatal = true;
   try {
     return RunAttempt(attempt);
@@ -335,12 +337,33 @@ Coordinator::AttemptDone Coordinator::GuardedAttempt(Attempt* attempt) {
   return done;
 }
 
+/// What stands in the way often goes by itself: an upload that was cut, a disk that was full.
+Result<checkpoint::PersistedCut> Coordinator::PersistWithRetries(Attempt* attempt,
+                                                                 AttemptDone* done) {
+  const int64_t deadline_ns = attempt->started_ns + options_.timeout_ms * kNanosPerMilli;
+  int64_t wait_ns = options_.retry_wait_ms * kNanosPerMilli;
+  for (uint32_t retry = 0;; ++retry) {
+    Result<checkpoint::PersistedCut> persisted =
+        store_->Persist(done->id, attempt->cut, &persist_executor_);
+    if (persisted.ok() || !CanRetry(persisted.status()) || retry == options_.persist_retries ||
+        control_.stop.stop_requested() || clock_->MonotonicNanos() + wait_ns >= deadline_ns) {
+      return persisted;
+    }
+    done->failed_try = persisted.status();
+    const int64_t jitter_ns =
+        static_cast<int64_t>(env::SystemRandom()->Next() % static_cast<uint64_t>(wait_ns / 2 + 1));
+    std::this_thread::sleep_for(std::chrono::nanoseconds(wait_ns + jitter_ns));
+    wait_ns *= 2;
+    CAIRN_ASSIGN_OR_RETURN(done->id, store_->NextId());  // ids are never used twice
+  }
+}
+
 /// The persist thread's part: nothing here touches what the coordinator's thread owns.
 Coordinator::AttemptDone Coordinator::RunAttempt(Attempt* attempt) {
   AttemptDone done;
+  done.id = attempt->id;
   if (store_ != nullptr) {
-    Result<checkpoint::PersistedCut> persisted =
-        store_->Persist(attempt->id, attempt->cut, &persist_executor_);
+    Result<checkpoint::PersistedCut> persisted = PersistWithRetries(attempt, &done);
     if (!persisted.ok()) {
       done.status = persisted.status();
       done.fatal = !CanRetry(done.status);
@@ -405,7 +428,7 @@ Status Coordinator::CommitSinks(const std::vector<checkpoint::PreparedSink>& pre
 }
 
 void Coordinator::HandleDone(AttemptDone done) {
-  const base::CheckpointId id = attempt_->id;
+  const base::CheckpointId id = done.id;
   JobProgress& progress = outcome_.progress;
   if (!done.decided) {
     if (!done.fatal) return GiveUp(done.status);
@@ -424,6 +447,10 @@ void Coordinator::HandleDone(AttemptDone done) {
     progress.checkpoint_total_bytes = done.persisted.bytes_new + done.persisted.bytes_reused;
     ++progress.checkpoints_committed;
     last_commit_unix_ms_ = clock_->UnixMillis();
+  }
+  if (!done.failed_try.ok()) {
+    Log(LogLevel::kWarning,
+        Named(id) + " was persisted after a failed try: " + done.failed_try.ToString());
   }
   if (!done.retire_warning.ok()) {
     Log(LogLevel::kWarning, "old checkpoints were not removed: " + done.retire_warning.ToString());

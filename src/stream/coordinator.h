@@ -55,6 +55,10 @@ struct CoordinatorOptions {
   env::Clock* clock = nullptr;  ///< null = SystemClock()
   StepFile* steps = nullptr;    ///< may be null
   size_t persist_threads = 2;
+  /// How often a persist that failed is tried again, each time under an id of its own, before its
+  /// changes are left to the next checkpoint; the first wait, which then doubles, with jitter.
+  uint32_t persist_retries = 3;
+  int64_t retry_wait_ms = 100;
 };
 
 /// A sink under the name that its descriptors carry.
@@ -118,8 +122,10 @@ class Coordinator final : public TaskListener {
   /// What the persist thread reports of an attempt.
   struct AttemptDone {
     Status status;
-    bool decided = false;  ///< the head names it
-    bool fatal = false;    ///< the job cannot go on
+    base::CheckpointId id;  ///< of the last try
+    Status failed_try;      ///< what the try before it met, if there was one
+    bool decided = false;   ///< the head names it
+    bool fatal = false;     ///< the job cannot go on
     checkpoint::PersistedCut persisted;
     int64_t decided_ns = 0;
     Status retire_warning;
@@ -142,6 +148,7 @@ class Coordinator final : public TaskListener {
   void PersistAttempt();
   AttemptDone GuardedAttempt(Attempt* attempt);
   AttemptDone RunAttempt(Attempt* attempt);
+  Result<checkpoint::PersistedCut> PersistWithRetries(Attempt* attempt, AttemptDone* done);
   Status CommitSinks(const std::vector<checkpoint::PreparedSink>& prepared);
   void GiveUp(const Status& reason);
   void EndAttempt();

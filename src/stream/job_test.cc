@@ -47,6 +47,7 @@ struct TestJob {
   explicit TestJob(std::vector<NumberSource::Split> splits = {{0, 1000}, {1000, 500}, {1500, 40}}) {
     sources.push_back(std::make_shared<NumberSource>(std::move(splits), 16));
     options.coordinator.interval_ms = 0;
+    options.coordinator.persist_retries = 0;
     control.stop = stop.get_token();
     control.log = [this](LogLevel, const std::string& line) { log.push_back(line); };
   }
@@ -226,6 +227,50 @@ TEST(Job, AFailedPersistHandsItsDescriptorsToTheNextCheckpoint) {
   EXPECT_EQ(job.sink->visible(), UpTo(1540));
   ExpectConsistentCuts(store, *job.sink);
   ASSERT_THAT(job.log, ::testing::Contains(HasSubstr("disk full")));
+}
+
+TEST(Job, APersistThatFailsForAMomentIsTriedAgainUnderAnotherId) {
+  TestJob job;
+  job.options.coordinator.persist_retries = 3;
+  job.options.coordinator.retry_wait_ms = 1;
+  MemoryStore store;
+  std::vector<uint64_t> tried;
+  store.on_persist = [&](base::CheckpointId id) {
+    tried.push_back(id.value);
+    return tried.size() < 4 ? Status::Unavailable("upload cut") : Status();
+  };
+  const auto outcome = job.Run(&store);
+  ASSERT_TRUE(outcome.ok()) << outcome.status().ToString();
+  EXPECT_THAT(tried, ::testing::ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(outcome->progress.checkpoints_failed, 0u);
+  EXPECT_EQ(outcome->progress.checkpoint, base::CheckpointId(4));
+  EXPECT_EQ(job.sink->visible(), UpTo(1540));
+  ExpectConsistentCuts(store, *job.sink);
+  EXPECT_THAT(job.log, ::testing::Contains(HasSubstr("upload cut")));
+}
+
+TEST(Job, APersistThatKeepsFailingLeavesItsChangesToTheNextCheckpoint) {
+  TestJob job;
+  job.options.coordinator.persist_retries = 2;
+  job.options.coordinator.retry_wait_ms = 1;
+  job.sources[0]->HoldOpen();
+  MemoryStore store;
+  Gate failed;
+  std::atomic<int> tries{0};
+  store.on_persist = [&](base::CheckpointId) {
+    if (++tries > 3) return Status();
+    if (tries == 3) failed.Open();
+    return Status::Unavailable("no route");
+  };
+  const auto outcome = RunBeside(&job, &store, [&](Coordinator* coordinator) {
+    coordinator->RequestCheckpoint();
+    failed.Wait();
+    job.sources[0]->LetEnd();
+  });
+  ASSERT_TRUE(outcome.ok()) << outcome.status().ToString();
+  EXPECT_EQ(outcome->progress.checkpoints_failed, 1u);
+  EXPECT_EQ(job.sink->visible(), UpTo(1540));
+  ExpectConsistentCuts(store, *job.sink);
 }
 
 TEST(Job, AFaultThatNoLaterCheckpointMendsEndsTheJob) {
