@@ -2,7 +2,8 @@
 #
 # cairn_module(NAME DEPS a b LIBS x y): the library cairn_NAME from every src/NAME/*.cc, and, when
 # tests are on, one test program NAME_test from every src/NAME/*_test.cc. Files are found by glob,
-# so a test that no target lists cannot exist. With CAIRN_FUZZ each src/NAME/x_fuzz.cc is a libFuzzer
+# so a test that no target lists cannot exist. PATH names another folder of src, SOURCES adds files
+# of others. With CAIRN_FUZZ each src/NAME/x_fuzz.cc is a libFuzzer
 # program NAME_x_fuzz, whose inputs are kept in testdata/fuzz/x. Library order keeps the layers: a module can only
 # name modules declared before it.
 
@@ -13,11 +14,16 @@ if(CAIRN_FUZZ)
 endif()
 
 function(cairn_module name)
-  cmake_parse_arguments(ARG "" "" "DEPS;LIBS" ${ARGN})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc)
+  cmake_parse_arguments(ARG "" "PATH" "DEPS;LIBS;SOURCES" ${ARGN})
+  if(NOT ARG_PATH)
+    set(ARG_PATH ${name})
+  endif()
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${ARG_PATH}/*.cc)
   set(test_sources ${sources})
   list(FILTER test_sources INCLUDE REGEX "_test\\.cc$")
   list(FILTER sources EXCLUDE REGEX "(_test|_benchmark|_fuzz|/main)\\.cc$")
+  list(TRANSFORM ARG_SOURCES PREPEND ${CMAKE_SOURCE_DIR}/)
+  list(APPEND sources ${ARG_SOURCES})
   set(kind PUBLIC)
   if(sources)
     add_library(cairn_${name} STATIC ${sources})
@@ -33,7 +39,7 @@ function(cairn_module name)
   endforeach()
   target_link_libraries(cairn_${name} ${kind} ${ARG_LIBS} Threads::Threads)
   if(CAIRN_FUZZ)
-    file(GLOB fuzz_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*_fuzz.cc)
+    file(GLOB fuzz_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${ARG_PATH}/*_fuzz.cc)
     foreach(source ${fuzz_sources})
       get_filename_component(target ${source} NAME_WE)
       add_executable(${name}_${target} ${source})
