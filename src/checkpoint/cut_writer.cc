@@ -213,7 +213,7 @@ class SubtaskEncoder {
   }
 
   Result<bool> OperatorStateChanged(const OperatorPlan& one) const {
-    if (plan_.rewrite_operator_state || !subtask_.committed_epoch) return true;
+    if (plan_.rewrite_operator_state || one.slots_changed || !subtask_.committed_epoch) return true;
     for (const state::StateTable* table : one.operator_state[index_]) {
       CountingRowSink changes;
       CAIRN_RETURN_IF_ERROR(table->EncodeDelta(subtask_.view, *subtask_.committed_epoch,

@@ -13,6 +13,7 @@
 
 #include "checkpoint/layout.h"
 #include "checkpoint/plan.h"
+#include "checkpoint/slot_migration.h"
 
 namespace cairn::checkpoint {
 namespace {
@@ -24,20 +25,38 @@ std::string FrameName(const StateFrame& frame) {
   return std::to_string(frame.chunk.checkpoint_id.value) + "@" + std::to_string(frame.range.offset);
 }
 
+/// A table of the job and what its saved values go through first.
+struct RestoredTable {
+  state::StateTable* table = nullptr;
+  SlotMigration migration;
+};
+
 /// One subtask's tables of one operator.
 struct OperatorTables {
-  std::vector<state::StateTable*> keyed;
-  std::vector<state::StateTable*> operator_state;
+  std::vector<RestoredTable> keyed;
+  std::vector<RestoredTable> operator_state;
   KeyGroupRange groups;  ///< of the keyed tables
 };
+
+base::SavedRowSpan SpanOf(const base::SavedRows& rows) {
+  base::SavedRowSpan span;
+  span.kinds = reinterpret_cast<const uint8_t*>(rows.kinds().data());
+  span.key_offsets = reinterpret_cast<const int32_t*>(rows.key_offsets().data());
+  span.key_data = rows.key_data().data();
+  span.value_offsets = reinterpret_cast<const int32_t*>(rows.value_offsets().data());
+  span.value_data = rows.value_data().data();
+  span.rows = rows.rows();
+  return span;
+}
 
 /// Gives the rows of frames to the tables of one operator.
 class RowRouter {
  public:
-  RowRouter(const std::vector<state::StateTable*>& tables, size_t group_prefix_bytes)
+  RowRouter(const std::vector<RestoredTable>& tables, size_t group_prefix_bytes)
       : group_prefix_bytes_(group_prefix_bytes) {
-    for (state::StateTable* table : tables) {
-      routes_.push_back({table, table->descriptor().name + "|"});
+    for (const RestoredTable& restored : tables) {
+      routes_.push_back(
+          {restored.table, &restored.migration, restored.table->descriptor().name + "|"});
     }
   }
 
@@ -53,7 +72,8 @@ class RowRouter {
       run.key_offsets += first;
       run.value_offsets += first;
       run.rows = rows.PrefixRun(first, prefix_bytes);
-      CAIRN_RETURN_IF_ERROR(target->table->Load(run, group_prefix_bytes_, prefix_bytes, counts));
+      CAIRN_RETURN_IF_ERROR(target->migration->empty() ? Load(*target, run, counts)
+                                                       : LoadMigrated(*target, run, counts));
       first += run.rows;
     }
     return {};
@@ -62,6 +82,7 @@ class RowRouter {
  private:
   struct Target {
     state::StateTable* table;
+    const SlotMigration* migration;
     std::string slot_prefix;  // slot and '|'
   };
 
@@ -78,6 +99,35 @@ class RowRouter {
     return nullptr;
   }
 
+  Status Load(const Target& target, const state::SavedRowSpan& run,
+              state::LoadCounts* counts) const {
+    return target.table->Load(run, group_prefix_bytes_,
+                              group_prefix_bytes_ + target.slot_prefix.size(), counts);
+  }
+
+  /// Load a run whose values go through a migration first, some MiB at a time.
+  Status LoadMigrated(const Target& target, const state::SavedRowSpan& run,
+                      state::LoadCounts* counts) {
+    migrated_.Clear();
+    for (size_t i = 0; i < run.rows; ++i) {
+      value_.clear();
+      if (run.kind(i) != state::SavedRowKind::kErase) {
+        const Status converted = target.migration->Convert(run.value(i), &value_);
+        if (!converted.ok()) {
+          return converted.WithContext("migration of slot " + target.table->descriptor().name);
+        }
+      }
+      const std::string_view key = run.key(i);
+      const auto at = migrated_.Append(run.kind(i), key.size(), value_.size());
+      key.copy(at.key, key.size());
+      value_.copy(at.value, value_.size());
+      if (migrated_.bytes() < state::kSavedRowsFlushBytes) continue;
+      CAIRN_RETURN_IF_ERROR(Load(target, SpanOf(migrated_), counts));
+      migrated_.Clear();
+    }
+    return Load(target, SpanOf(migrated_), counts);
+  }
+
   Status NoTable(std::string_view key) const {
     const std::string_view rest = key.substr(std::min(group_prefix_bytes_, key.size()));
     return Status::InvalidArgument("saved slot \"" + std::string(rest.substr(0, rest.find('|'))) +
@@ -86,49 +136,44 @@ class RowRouter {
 
   size_t group_prefix_bytes_;
   std::vector<Target> routes_;
+  state::SavedRows migrated_;
+  std::string value_;
 };
 
-Status CheckSlot(const format::OperatorRecord& saved, const state::SlotDescriptor& slot) {
-  for (const format::SlotRecord& record : saved.slots) {
-    if (record.name != slot.name) continue;
-    const format::SlotRecord now = ToSlotRecord(slot);
-    const std::string what = "operator " + saved.uid + ", slot " + slot.name;
-    if (record.version != now.version) {
-      return Status::InvalidArgument(what + " was saved with version " +
-                                     std::to_string(record.version) + ", this job has version " +
-                                     std::to_string(now.version) + "; migrate the state first");
-    }
-    if (record.kind != now.kind || record.key_codec != now.key_codec ||
-        record.value_codec != now.value_codec || record.key_columns != now.key_columns ||
-        record.value_columns != now.value_columns) {
-      return Status::InvalidArgument(what + " was saved as " + record.kind + " with codecs " +
-                                     record.key_codec + " and " + record.value_codec +
-                                     " and other columns than this job declares");
+/// Plan how the saved values of `slot` are read; a slot that was not saved needs nothing.
+Result<SlotMigration> PlanSlot(const state::SlotDescriptor& slot,
+                               const format::CheckpointManifest& manifest,
+                               const MigrationRegistry* migrations) {
+  for (const format::OperatorRecord& saved : manifest.operators) {
+    if (saved.operator_id != slot.operator_id) continue;
+    for (const format::SlotRecord& record : saved.slots) {
+      if (record.name != slot.name) continue;
+      Result<SlotMigration> plan = SlotMigration::Plan(record, ToSlotRecord(slot), migrations);
+      if (!plan.ok()) return plan.status().WithContext("operator " + saved.uid);
+      return plan;
     }
   }
-  return {};
+  return SlotMigration();
 }
 
+/// Sort the tables by operator. Every migration is planned before the first row is read.
 Result<std::map<base::OperatorId, OperatorTables>> ByOperator(
-    std::span<state::StateTable* const> tables, const format::CheckpointManifest& manifest) {
+    std::span<state::StateTable* const> tables, const format::CheckpointManifest& manifest,
+    const MigrationRegistry* migrations) {
   std::map<base::OperatorId, OperatorTables> by_operator;
   for (state::StateTable* table : tables) {
     const state::SlotDescriptor& slot = table->descriptor();
     OperatorTables& of = by_operator[slot.operator_id];
+    CAIRN_ASSIGN_OR_RETURN(SlotMigration migration, PlanSlot(slot, manifest, migrations));
     if (slot.kind == state::SlotKind::kKeyedValue) {
       if (!of.keyed.empty() && of.groups != table->key_groups()) {
         return Status::Internal("operator " + slot.operator_uid +
                                 ": its tables hold different key groups");
       }
-      of.keyed.push_back(table);
+      of.keyed.push_back({table, std::move(migration)});
       of.groups = table->key_groups();
     } else {
-      of.operator_state.push_back(table);
-    }
-    for (const format::OperatorRecord& record : manifest.operators) {
-      if (record.operator_id == slot.operator_id) {
-        CAIRN_RETURN_IF_ERROR(CheckSlot(record, slot));
-      }
+      of.operator_state.push_back({table, std::move(migration)});
     }
   }
   return by_operator;
@@ -152,8 +197,9 @@ Status RouteGuarded(RowRouter* router, const format::FrameRows& rows, state::Loa
 }  // namespace
 
 Result<std::shared_ptr<const LoadedCut>> LoadedCut::Open(
-    env::ObjectStore* objects, std::shared_ptr<const format::CheckpointManifest> manifest) {
-  std::shared_ptr<LoadedCut> cut(new LoadedCut(objects, std::move(manifest)));
+    env::ObjectStore* objects, std::shared_ptr<const format::CheckpointManifest> manifest,
+    const MigrationRegistry* migrations) {
+  std::shared_ptr<LoadedCut> cut(new LoadedCut(objects, std::move(manifest), migrations));
   CAIRN_RETURN_IF_ERROR(cut->CheckObjects());
   cut->CollectSources();
   cut->CollectSlots();
@@ -276,7 +322,7 @@ std::string LoadedCut::UidOf(base::OperatorId id) const {
 }
 
 Result<LoadReceipt> LoadedCut::LoadSubtask(std::span<state::StateTable* const> tables) const {
-  CAIRN_ASSIGN_OR_RETURN(const auto by_operator, ByOperator(tables, manifest()));
+  CAIRN_ASSIGN_OR_RETURN(const auto by_operator, ByOperator(tables, manifest(), migrations_));
   CAIRN_ASSIGN_OR_RETURN(const format::KeyLayout layout,
                          format::KeyLayout::ForKeyGroups(manifest().key_groups));
   LoadReceipt receipt;

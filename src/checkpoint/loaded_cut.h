@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cairn/migration.h"
 #include "checkpoint/frame_reader.h"
 #include "checkpoint/recovery.h"
 
@@ -15,11 +16,13 @@ namespace cairn::checkpoint {
 
 class LoadedCut final : public Cut {
  public:
-  /// Open the cut of `manifest` and read its sink descriptors. `objects` outlives the cut.
+  /// Open the cut of `manifest` and read its sink descriptors. `objects` and `migrations` (null =
+  /// none) outlive the cut.
   ///
   /// Errors:   kCorruption · kUnavailable.
   static Result<std::shared_ptr<const LoadedCut>> Open(
-      env::ObjectStore* objects, std::shared_ptr<const format::CheckpointManifest> manifest);
+      env::ObjectStore* objects, std::shared_ptr<const format::CheckpointManifest> manifest,
+      const MigrationRegistry* migrations = nullptr);
 
   base::CheckpointId id() const override { return manifest().checkpoint_id; }
   int64_t timestamp_ms() const override { return static_cast<int64_t>(manifest().timestamp_ms); }
@@ -38,8 +41,9 @@ class LoadedCut final : public Cut {
   const FrameReader& reader() const { return reader_; }
 
  private:
-  LoadedCut(env::ObjectStore* objects, std::shared_ptr<const format::CheckpointManifest> manifest)
-      : objects_(objects), reader_(objects, std::move(manifest)) {}
+  LoadedCut(env::ObjectStore* objects, std::shared_ptr<const format::CheckpointManifest> manifest,
+            const MigrationRegistry* migrations)
+      : objects_(objects), migrations_(migrations), reader_(objects, std::move(manifest)) {}
 
   /// Every object is there and has its length: a cut that was cut short is known before it is used.
   Status CheckObjects() const;
@@ -49,6 +53,7 @@ class LoadedCut final : public Cut {
   std::string UidOf(base::OperatorId id) const;
 
   env::ObjectStore* objects_;
+  const MigrationRegistry* migrations_;
   FrameReader reader_;
   std::vector<SourceOffsets> sources_;
   std::vector<PreparedSink> sinks_;

@@ -163,16 +163,20 @@ Status SortTables(OperatorPlan* plan) {
   return {};
 }
 
-/// True when a delta of this operator would have nothing to stand on.
-bool NeedsBase(const OperatorPlan& plan, const CapturedCut& captured,
-               const CheckpointManifest& base) {
-  for (size_t i = 0; i < plan.keyed.size(); ++i) {
-    if (!plan.keyed[i].empty() && !captured.subtasks[i].committed_epoch) return true;
-  }
+/// True when the base cut declares this operator's slots otherwise, or does not know it.
+bool SlotsChanged(const OperatorPlan& plan, const CheckpointManifest& base) {
   for (const format::OperatorRecord& record : base.operators) {
     if (record.operator_id == plan.operator_id) return record.slots != plan.slots;
   }
   return true;
+}
+
+/// True when a delta of this operator would have nothing to stand on.
+bool NeedsBase(const OperatorPlan& plan, const CapturedCut& captured) {
+  for (size_t i = 0; i < plan.keyed.size(); ++i) {
+    if (!plan.keyed[i].empty() && !captured.subtasks[i].committed_epoch) return true;
+  }
+  return plan.slots_changed;
 }
 
 uint64_t FrameBytesMin(const OperatorPlan& plan) {
@@ -206,7 +210,8 @@ Result<CutPlan> PlanCut(const CapturedCut& captured, const CheckpointManifest* b
   std::set<base::OperatorId> due;
   for (auto& [id, one] : operators) {
     CAIRN_RETURN_IF_ERROR(SortTables(&one));
-    if (base == nullptr || NeedsBase(one, captured, *base)) due.insert(id);
+    one.slots_changed = base == nullptr || SlotsChanged(one, *base);
+    if (NeedsBase(one, captured)) due.insert(id);
   }
   if (base != nullptr) {
     for (const format::OperatorRecord& record : base->operators) {

@@ -29,6 +29,7 @@ struct OperatorPlan {
   base::OperatorId operator_id;
   std::string uid;
   std::vector<format::SlotRecord> slots;  ///< by name
+  bool slots_changed = false;             ///< saved otherwise, or not at all: write all of it
   bool delta = false;                     ///< keyed rows: since the committed epochs, else all
   bool frame_per_group = false;
   uint64_t frame_bytes_min = 0;

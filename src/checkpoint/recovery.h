@@ -37,14 +37,17 @@ class Cut {
   /// Every slot saved, ascending by (operator id, name).
   virtual const std::vector<state::SlotDescriptor>& slots() const = 0;
 
-  /// Load the rows of `subtask`'s tables, every frame's base before its deltas, oldest first.
+  /// Load the rows of `subtask`'s tables, every frame's base before its deltas, oldest first. A
+  /// slot declared with another version or with more columns gets its values migrated on the way:
+  /// all migrations are planned before the first row is read.
   ///
   /// Shape:    tables are empty, one for every slot of an operator; each filters by its key groups.
   ///           Tables that the cut does not know stay empty.
   /// Threads:  the tables' own; several subtasks may load at once.
   /// Blocks:   on reads of every frame that overlaps the tables' key groups.
   /// Errors:   kCorruption (object or frame missing or damaged, a value that does not decode) ·
-  ///           kInvalidArgument (a saved slot without a table, a slot saved with another codec).
+  ///           kInvalidArgument (a saved slot without a table, a slot saved in a way that no
+  ///           migration leads from) · what a migration step returned.
   virtual Result<LoadReceipt> LoadSubtask(std::span<state::StateTable* const> tables) const = 0;
 
   /// Check that the subtasks together loaded every row of every frame exactly once.

@@ -203,7 +203,8 @@ TEST(RecoveryTest, ASlotDeclaredOtherwiseIsRefused) {
   ModelTable table(newer, {0, 128}, 128, 7);
   const Status version = LoadState(*job.cut, {{&table}}, &job.executor).status();
   EXPECT_EQ(version.code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(version.message(), HasSubstr("version 1, this job has version 2"));
+  EXPECT_THAT(version.message(),
+              HasSubstr("no migration of bytes leads from version 1 to version 2"));
   state::SlotDescriptor codec = SlotOf("out/count/0");
   codec.value_codec = "int64";
   ModelTable other(codec, {0, 128}, 128, 7);

@@ -168,7 +168,8 @@ Status Store::MakePlace() {
     identity.deployment_id = NewUuid();
     identity.created_ms = static_cast<uint64_t>(options_.clock->UnixMillis());
     identity.pipeline_name = options_.pipeline.job;
-    identity.slot_hash.seed = options_.random->Next();
+    identity.slot_hash.seed =
+        options_.slot_hash_seed ? *options_.slot_hash_seed : options_.random->Next();
     CAIRN_ASSIGN_OR_RETURN(const std::string bytes, format::SerializeDeploymentIdentity(identity));
     CAIRN_RETURN_IF_ERROR(CreateRecord(objects_.get(), std::string(kIdentityKey), bytes));
     place_.identity = identity;
@@ -285,7 +286,7 @@ Result<std::shared_ptr<const Cut>> Store::OpenCut(const format::CutReference& re
   CAIRN_ASSIGN_OR_RETURN(ManifestPtr manifest, ReadManifest(objects_.get(), place_, reference));
   CAIRN_RETURN_IF_ERROR(CheckPipeline(*manifest));
   CAIRN_ASSIGN_OR_RETURN(std::shared_ptr<const LoadedCut> cut,
-                         LoadedCut::Open(objects_.get(), manifest));
+                         LoadedCut::Open(objects_.get(), manifest, options_.migrations.get()));
   base_ = std::move(manifest);
   base_chosen_ = true;
   return std::shared_ptr<const Cut>(std::move(cut));

@@ -31,6 +31,7 @@
 
 #include "base/ids.h"
 #include "cairn/hash.h"
+#include "cairn/migration.h"
 #include "cairn/status.h"
 #include "checkpoint/cut.h"
 #include "checkpoint/executor.h"
@@ -58,6 +59,10 @@ struct StoreOptions {
   bool fsync = true;
   /// Refuse a place that holds a cut.
   bool fresh = false;
+  /// What a restore may do with slots that were saved with another version.
+  std::shared_ptr<const MigrationRegistry> migrations;
+  /// Slot-hash seed of a place that is made; nothing = drawn.
+  std::optional<uint64_t> slot_hash_seed;
   /// Called at the start of every step, on the thread that runs it.
   std::function<void(Step)> observer;
   env::Clock* clock = nullptr;    ///< null = SystemClock()
