@@ -4,6 +4,7 @@
 #include <arrow/array/array_binary.h>
 #include <arrow/array/array_primitive.h>
 #include <arrow/buffer.h>
+#include <arrow/io/interfaces.h>
 #include <arrow/io/memory.h>
 #include <arrow/ipc/dictionary.h>
 #include <arrow/ipc/message.h>
@@ -14,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/coding.h"
 #include "format/arrow_status.h"
@@ -52,49 +54,122 @@ Status CheckColumns(const arrow::Schema& schema, const arrow::FieldVector& expec
   return Status::Corruption(fmt::format("stream has other columns: {}", schema.ToString()));
 }
 
+/// Read the messages of a stream: a schema, then record batches, each checked in full.
+class MessageLoop {
+ public:
+  explicit MessageLoop(arrow::io::InputStream* in) : in_(in) {
+    options_.use_threads = false;
+    options_.ensure_alignment = arrow::ipc::Alignment::kDataTypeSpecificAlignment;
+  }
+
+  Status ReadSchema(const arrow::FieldVector& expected) {
+    CAIRN_ASSIGN_OR_RETURN_PARSED(const auto message, arrow::ipc::ReadMessage(in_));
+    if (message == nullptr) return Status::Corruption("stream has no schema");
+    if (message->type() != arrow::ipc::MessageType::SCHEMA) {
+      return Status::Corruption("stream does not begin with a schema");
+    }
+    CAIRN_ASSIGN_OR_RETURN_PARSED(schema_, arrow::ipc::ReadSchema(*message, &memo_));
+    return CheckColumns(*schema_, expected);
+  }
+
+  const std::shared_ptr<arrow::Schema>& schema() const { return schema_; }
+
+  /// The next batch; null after the last.
+  Result<std::shared_ptr<arrow::RecordBatch>> Next() {
+    CAIRN_ASSIGN_OR_RETURN_PARSED(const auto message, arrow::ipc::ReadMessage(in_));
+    if (message == nullptr) return std::shared_ptr<arrow::RecordBatch>();
+    if (message->type() != arrow::ipc::MessageType::RECORD_BATCH) {
+      return Status::Corruption("stream holds a message other than record batches");
+    }
+    CAIRN_ASSIGN_OR_RETURN_PARSED(auto batch,
+                                  arrow::ipc::ReadRecordBatch(*message, schema_, &memo_, options_));
+    CAIRN_RETURN_IF_PARSE_ERROR(batch->ValidateFull());
+    for (const auto& column : batch->columns()) {
+      if (column->null_count() != 0) return Status::Corruption("a column of the stream has nulls");
+    }
+    return batch;
+  }
+
+ private:
+  arrow::io::InputStream* in_;
+  arrow::ipc::DictionaryMemo memo_;
+  arrow::ipc::IpcReadOptions options_ = arrow::ipc::IpcReadOptions::Defaults();
+  std::shared_ptr<arrow::Schema> schema_;
+};
+
+Status NoEndMarker() {
+  return Status::Corruption("stream does not end with its end marker: it was cut off or added to");
+}
+
 struct OpenedStream {
   std::shared_ptr<arrow::Schema> schema;
   std::vector<std::shared_ptr<arrow::RecordBatch>> batches;
 };
 
-/// Read a whole stream: schema, record batches, end marker and nothing after it.
+/// Read a whole stream in memory: schema, record batches, end marker and nothing after it.
 Result<OpenedStream> OpenStream(std::string_view bytes, const arrow::FieldVector& expected) {
   arrow::io::BufferReader reader(WrapBytes(bytes));
-  arrow::ipc::DictionaryMemo memo;
+  MessageLoop loop(&reader);
+  CAIRN_RETURN_IF_ERROR(loop.ReadSchema(expected));
   OpenedStream stream;
-  auto options = arrow::ipc::IpcReadOptions::Defaults();
-  options.use_threads = false;
-  options.ensure_alignment = arrow::ipc::Alignment::kDataTypeSpecificAlignment;
-  while (true) {
-    CAIRN_ASSIGN_OR_RETURN_PARSED(const auto message, arrow::ipc::ReadMessage(&reader));
-    if (message == nullptr) break;
-    if (stream.schema == nullptr) {
-      if (message->type() != arrow::ipc::MessageType::SCHEMA) {
-        return Status::Corruption("stream does not begin with a schema");
-      }
-      CAIRN_ASSIGN_OR_RETURN_PARSED(stream.schema, arrow::ipc::ReadSchema(*message, &memo));
-      CAIRN_RETURN_IF_ERROR(CheckColumns(*stream.schema, expected));
-      continue;
-    }
-    if (message->type() != arrow::ipc::MessageType::RECORD_BATCH) {
-      return Status::Corruption("stream holds a message other than record batches");
-    }
-    CAIRN_ASSIGN_OR_RETURN_PARSED(
-        auto batch, arrow::ipc::ReadRecordBatch(*message, stream.schema, &memo, options));
-    CAIRN_RETURN_IF_PARSE_ERROR(batch->ValidateFull());
-    for (const auto& column : batch->columns()) {
-      if (column->null_count() != 0) return Status::Corruption("a column of the stream has nulls");
-    }
+  stream.schema = loop.schema();
+  for (;;) {
+    CAIRN_ASSIGN_OR_RETURN(auto batch, loop.Next());
+    if (batch == nullptr) break;
     stream.batches.push_back(std::move(batch));
   }
-  if (stream.schema == nullptr) return Status::Corruption("stream has no schema");
   CAIRN_ASSIGN_OR_RETURN_PARSED(const int64_t used, reader.Tell());
   if (static_cast<size_t>(used) != bytes.size() || !bytes.ends_with(kEndMarker)) {
-    return Status::Corruption(
-        "stream does not end with its end marker: it was cut off or added to");
+    return NoEndMarker();
   }
   return stream;
 }
+
+/// A ByteSource as Arrow reads one. A length that the stream claims and the source does not have
+/// costs no memory.
+class SourceStream final : public arrow::io::InputStream {
+ public:
+  explicit SourceStream(ByteSource* source) : source_(source) {}
+  ~SourceStream() override = default;
+
+  arrow::Status Close() override {
+    closed_ = true;
+    return arrow::Status::OK();
+  }
+  bool closed() const override { return closed_; }
+  arrow::Result<int64_t> Tell() const override { return static_cast<int64_t>(position_); }
+  arrow::Result<int64_t> Read(int64_t bytes, void* out) override {
+    const size_t count = std::min(static_cast<uint64_t>(bytes), source_->size() - position_);
+    const std::span<char> target(static_cast<char*>(out), count);
+    if (Status read = source_->Read(target); !read.ok()) {
+      status_ = std::move(read);
+      return arrow::Status::IOError("the source failed");
+    }
+    position_ += count;
+    tail_.append(target.last(std::min(count, kEndMarker.size())).data(),
+                 std::min(count, kEndMarker.size()));
+    if (tail_.size() > kEndMarker.size()) tail_.erase(0, tail_.size() - kEndMarker.size());
+    return static_cast<int64_t>(count);
+  }
+  arrow::Result<std::shared_ptr<arrow::Buffer>> Read(int64_t bytes) override {
+    const int64_t left = static_cast<int64_t>(source_->size() - position_);
+    ARROW_ASSIGN_OR_RAISE(auto buffer, arrow::AllocateBuffer(std::min(bytes, left)));
+    ARROW_RETURN_NOT_OK(Read(buffer->size(), buffer->mutable_data()).status());
+    return std::shared_ptr<arrow::Buffer>(std::move(buffer));
+  }
+
+  /// True when every byte was read and the last ones are the end marker.
+  bool ended() const { return position_ == source_->size() && tail_ == kEndMarker; }
+  /// The source's own failure, where it had one, instead of what Arrow made of it.
+  Status Explain(Status status) const { return status_.ok() ? status : status_; }
+
+ private:
+  ByteSource* source_;
+  uint64_t position_ = 0;
+  std::string tail_;
+  bool closed_ = false;
+  Status status_;
+};
 
 CanonicalBatch BatchOf(const std::shared_ptr<arrow::RecordBatch>& batch, bool changelog) {
   CanonicalBatch out;
@@ -120,16 +195,60 @@ CanonicalBatch BatchOf(const std::shared_ptr<arrow::RecordBatch>& batch, bool ch
 
 }  // namespace
 
+namespace {
+
+/// Check the format's version and take the version map.
+Result<std::vector<StateVersion>> VersionsOf(const arrow::Schema& schema) {
+  CAIRN_RETURN_IF_ERROR(CheckVersion(schema));
+  const auto metadata = schema.metadata();
+  if (metadata == nullptr || !metadata->Contains(kCanonicalStateVersionsKey)) {
+    return std::vector<StateVersion>();
+  }
+  return ParseStateVersions(*metadata->Get(kCanonicalStateVersionsKey));
+}
+
+}  // namespace
+
+struct CanonicalStreamReader::State {
+  explicit State(ByteSource* source) : empty(source->size() == 0), in(source), loop(&in) {}
+  bool empty;  ///< no bytes at all: the empty snapshot
+  SourceStream in;
+  MessageLoop loop;
+  std::vector<StateVersion> versions;
+};
+
+CanonicalStreamReader::CanonicalStreamReader(std::unique_ptr<State> state)
+    : state_(std::move(state)) {}
+CanonicalStreamReader::~CanonicalStreamReader() = default;
+
+Result<std::unique_ptr<CanonicalStreamReader>> CanonicalStreamReader::Open(ByteSource* source) {
+  auto state = std::make_unique<State>(source);
+  if (!state->empty) {
+    Status schema = state->loop.ReadSchema(CanonicalFields(false));
+    if (!schema.ok()) return state->in.Explain(std::move(schema));
+    CAIRN_ASSIGN_OR_RETURN(state->versions, VersionsOf(*state->loop.schema()));
+  }
+  return std::unique_ptr<CanonicalStreamReader>(new CanonicalStreamReader(std::move(state)));
+}
+
+const std::vector<StateVersion>& CanonicalStreamReader::state_versions() const {
+  return state_->versions;
+}
+
+Result<std::optional<CanonicalBatch>> CanonicalStreamReader::Next() {
+  if (state_->empty) return std::optional<CanonicalBatch>();
+  auto batch = state_->loop.Next();
+  if (!batch.ok()) return state_->in.Explain(batch.status());
+  if (*batch != nullptr) return std::optional<CanonicalBatch>(BatchOf(*batch, false));
+  if (!state_->in.ended()) return NoEndMarker();
+  return std::optional<CanonicalBatch>();
+}
+
 Result<CanonicalStream> ReadCanonicalStream(std::string_view bytes) {
   CanonicalStream stream;
   if (bytes.empty()) return stream;
   CAIRN_ASSIGN_OR_RETURN(const OpenedStream opened, OpenStream(bytes, CanonicalFields(false)));
-  CAIRN_RETURN_IF_ERROR(CheckVersion(*opened.schema));
-  const auto metadata = opened.schema->metadata();
-  if (metadata != nullptr && metadata->Contains(kCanonicalStateVersionsKey)) {
-    CAIRN_ASSIGN_OR_RETURN(stream.state_versions,
-                           ParseStateVersions(*metadata->Get(kCanonicalStateVersionsKey)));
-  }
+  CAIRN_ASSIGN_OR_RETURN(stream.state_versions, VersionsOf(*opened.schema));
   for (const auto& batch : opened.batches) {
     stream.batches.push_back(BatchOf(batch, false));
     stream.rows += stream.batches.back().rows.rows;

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -67,6 +69,40 @@ struct CanonicalStream {
 /// Errors:   kUnsupportedFormat for a version above 1 · kCorruption for a version that is not 1..9
 ///           digits or is 0, other columns, nulls, damage or a missing end marker.
 Result<CanonicalStream> ReadCanonicalStream(std::string_view bytes);
+
+/// Give bytes front to back.
+///
+/// Threads:  one.
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  virtual uint64_t size() const = 0;
+  /// Fill `out` with the next bytes; never asked past size().
+  virtual Status Read(std::span<char> out) = 0;
+};
+
+/// Read a canonical stream a batch at a time: memory is that of its largest batch.
+///
+/// Threads:  one.
+class CanonicalStreamReader {
+ public:
+  /// Read as far as the schema. `source` outlives the reader.
+  ///
+  /// Errors:   as ReadCanonicalStream, and what the source returned.
+  static Result<std::unique_ptr<CanonicalStreamReader>> Open(ByteSource* source);
+  ~CanonicalStreamReader();
+
+  const std::vector<StateVersion>& state_versions() const;
+
+  /// The next batch; nothing when the stream has ended as it must, with its end marker as the last
+  /// bytes of the source. Rows read before an error is found were of a damaged snapshot.
+  Result<std::optional<CanonicalBatch>> Next();
+
+ private:
+  struct State;
+  explicit CanonicalStreamReader(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
 
 /// The value that a restore keeps when a stored key comes twice: of operator state whose values are
 /// both 8 bytes the larger little-endian signed integer (a source's offset), else the later one.

@@ -265,5 +265,57 @@ TEST(Golden, CanonicalSnapshotAndSidecar) {
   EXPECT_EQ(ReadCanonicalStream(golden)->rows, 3u);
 }
 
+std::vector<Row> AllRows(const std::vector<CanonicalBatch>& batches) {
+  std::vector<Row> rows;
+  for (const CanonicalBatch& batch : batches) AddSpan(batch.rows, &rows);
+  return rows;
+}
+
+// Composed byte by byte by tests/golden/make_snapshots.py, without Arrow.
+TEST(Golden, SnapshotWithStampsOfThreeAndFourFieldsAndSeveralBatches) {
+  const auto stream = ReadCanonicalStream(Golden("snapshot-stamps.snap", ""));
+  ASSERT_TRUE(stream.ok()) << stream.status().ToString();
+  EXPECT_EQ(stream->state_versions,
+            (std::vector<StateVersion>{{7, "session", 3, ""}, {42, "count", 2, "counts"}}));
+  EXPECT_EQ(stream->batches.size(), 3u);
+  const std::string count =
+      "\x24"
+      "counts|" +
+      Fixed64(1);
+  const std::string offset = "\xff__file_source_offset__";
+  EXPECT_EQ(AllRows(stream->batches),
+            (std::vector<Row>{{0, count, Fixed64(100)},
+                              {0, offset, Fixed64(17)},
+                              {0, "\x07ttl|" + Fixed64(2), Fixed64(1'700'000'000'000) + "value"},
+                              {0, offset, Fixed64(9)},
+                              {0, count, Fixed64(101)}}));
+  EXPECT_EQ(ResolveDuplicate(offset, Fixed64(17), Fixed64(9)), Fixed64(17));
+}
+
+TEST(Golden, ChangelogOverASnapshotInIt) {
+  const std::string golden = Golden("snapshot-changelog.snap", "");
+  const auto log = ReadChangelogStream(golden);
+  ASSERT_TRUE(log.ok()) << log.status().ToString();
+  EXPECT_EQ(log->materialisation, ChangelogRowKind::kMaterialisedInline);
+  EXPECT_EQ(AllRows(log->batches), (std::vector<Row>{{1,
+                                                      "\x62"
+                                                      "counts|" +
+                                                          Fixed64(7),
+                                                      Fixed64(700)},
+                                                     {2,
+                                                      "\x07"
+                                                      "counts|" +
+                                                          Fixed64(2),
+                                                      ""},
+                                                     {1,
+                                                      "\x24"
+                                                      "counts|" +
+                                                          Fixed64(1),
+                                                      Fixed64(101)}}));
+  const std::string inner(log->materialisation_value);
+  EXPECT_EQ(ReadCanonicalStream(inner)->rows, 2u);
+  EXPECT_EQ(ReadCanonicalStream(golden).status().code(), StatusCode::kCorruption);
+}
+
 }  // namespace
 }  // namespace cairn::format

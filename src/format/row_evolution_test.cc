@@ -8,17 +8,17 @@ namespace cairn::format {
 namespace {
 
 using ::testing::HasSubstr;
-using Columns = std::vector<ColumnSpec>;
+using ColumnList = std::vector<ColumnSpec>;
 
-const ColumnSpec kId{"id", "bigint", false};
-const ColumnSpec kName{"name", "text", true};
-const ColumnSpec kCount{"n", "integer", false};
+const ColumnSpec kIdColumn{"id", "bigint", false};
+const ColumnSpec kNameColumn{"name", "text", true};
+const ColumnSpec kCountColumn{"n", "integer", false};
 
-Status Check(Columns from, Columns to) {
+Status CheckEvolution(ColumnList from, ColumnList to) {
   return RowEvolution::Make(std::move(from), std::move(to)).status();
 }
 
-std::string Converted(Columns from, Columns to, const std::string& row) {
+std::string Converted(ColumnList from, ColumnList to, const std::string& row) {
   const auto evolution = RowEvolution::Make(std::move(from), std::move(to));
   EXPECT_TRUE(evolution.ok()) << evolution.status().ToString();
   std::string out;
@@ -27,7 +27,7 @@ std::string Converted(Columns from, Columns to, const std::string& row) {
   return out;
 }
 
-std::string Row(int64_t id, std::string_view name, int32_t count) {
+std::string EncodedRow(int64_t id, std::string_view name, int32_t count) {
   std::string row;
   AppendFixedField<int64_t>(id, false, &row);
   AppendBytesField(name, true, &row);
@@ -36,47 +36,52 @@ std::string Row(int64_t id, std::string_view name, int32_t count) {
 }
 
 TEST(RowEvolution, Behaviour89AddsNullableColumnsWidensIntegersAndMovesColumns) {
-  const Columns to = {
-      {"added", "bytes", true}, {"n", "bigint", true}, kName, {"id", "bigint", true}};
+  const ColumnList to = {
+      {"added", "bytes", true}, {"n", "bigint", true}, kNameColumn, {"id", "bigint", true}};
   std::string expected;
   AppendNullField(&expected);
   AppendFixedField<int64_t>(-3, true, &expected);
   AppendBytesField("abc", true, &expected);
   AppendFixedField<int64_t>(7, true, &expected);
-  EXPECT_EQ(Converted({kId, kName, kCount}, to, Row(7, "abc", -3)), expected);
+  EXPECT_EQ(Converted({kIdColumn, kNameColumn, kCountColumn}, to, EncodedRow(7, "abc", -3)),
+            expected);
 }
 
 TEST(RowEvolution, KeepsNullsAndEmptyTextsApart) {
   std::string empty, null;
   AppendBytesField("", true, &empty);
   AppendNullField(&null);
-  EXPECT_EQ(Converted({kName}, {kName}, empty), empty);
-  EXPECT_EQ(Converted({kName}, {kName}, null), null);
+  EXPECT_EQ(Converted({kNameColumn}, {kNameColumn}, empty), empty);
+  EXPECT_EQ(Converted({kNameColumn}, {kNameColumn}, null), null);
 }
 
 TEST(RowEvolution, WidensDecimalsOfOneScale) {
   std::string row(16, '\x11');
   EXPECT_EQ(Converted({{"d", "decimal(10,2)", false}}, {{"d", "decimal(12,2)", false}}, row), row);
-  EXPECT_FALSE(Check({{"d", "decimal(10,2)", false}}, {{"d", "decimal(12,3)", false}}).ok());
-  EXPECT_FALSE(Check({{"d", "decimal(12,2)", false}}, {{"d", "decimal(10,2)", false}}).ok());
+  EXPECT_FALSE(
+      CheckEvolution({{"d", "decimal(10,2)", false}}, {{"d", "decimal(12,3)", false}}).ok());
+  EXPECT_FALSE(
+      CheckEvolution({{"d", "decimal(12,2)", false}}, {{"d", "decimal(10,2)", false}}).ok());
 }
 
 TEST(RowEvolution, Behaviour89RefusesRemovalNarrowingAndNonNullAdditions) {
-  EXPECT_THAT(Check({kId, kName}, {kId}).message(), HasSubstr("column 'name' was removed"));
-  EXPECT_THAT(Check({kId}, {kId, kCount}).message(), HasSubstr("column 'n' is new and NOT NULL"));
-  EXPECT_THAT(Check({{"n", "bigint", false}}, {kCount}).message(),
+  EXPECT_THAT(CheckEvolution({kIdColumn, kNameColumn}, {kIdColumn}).message(),
+              HasSubstr("column 'name' was removed"));
+  EXPECT_THAT(CheckEvolution({kIdColumn}, {kIdColumn, kCountColumn}).message(),
+              HasSubstr("column 'n' is new and NOT NULL"));
+  EXPECT_THAT(CheckEvolution({{"n", "bigint", false}}, {kCountColumn}).message(),
               HasSubstr("column 'n' narrows from bigint to integer"));
-  EXPECT_THAT(Check({kName}, {{"name", "bytes", true}}).message(),
+  EXPECT_THAT(CheckEvolution({kNameColumn}, {{"name", "bytes", true}}).message(),
               HasSubstr("column 'name' changes from text to bytes"));
-  EXPECT_THAT(Check({kName}, {{"name", "text", false}}).message(),
+  EXPECT_THAT(CheckEvolution({kNameColumn}, {{"name", "text", false}}).message(),
               HasSubstr("column 'name' was nullable and is NOT NULL"));
 }
 
 TEST(RowEvolution, RefusesARowThatDoesNotDecode) {
-  const auto evolution = RowEvolution::Make({kId}, {kId, kName});
+  const auto evolution = RowEvolution::Make({kIdColumn}, {kIdColumn, kNameColumn});
   std::string out;
   EXPECT_EQ(evolution->Convert("short", &out).code(), StatusCode::kCorruption);
-  EXPECT_EQ(DescribeColumns({kId, kName}), "(id bigint not null, name text)");
+  EXPECT_EQ(DescribeColumns({kIdColumn, kNameColumn}), "(id bigint not null, name text)");
 }
 
 }  // namespace
