@@ -289,6 +289,40 @@ TEST(Migration, Behaviour88AnExplicitStepBeatsTheAdditiveRule) {
   EXPECT_EQ(world.Contents(0), (RowMap{{"a", thousandfold}}));
 }
 
+TEST(Migration, Case49NullEmptyAndAbsentStayApart) {
+  RestoreWorld world({TypedSlot({{"t", "text", true}, {"b", "bytes", true}})});
+  const auto row = [](std::optional<std::string> text, std::optional<std::string> bytes) {
+    std::string encoded;
+    for (const auto& field : {text, bytes}) {
+      if (field) {
+        format::AppendBytesField(*field, true, &encoded);
+      } else {
+        format::AppendNullField(&encoded);
+      }
+    }
+    return encoded;
+  };
+  ASSERT_TRUE(world.Start(2).ok());
+  world.Put(0, "null", row(std::nullopt, std::nullopt));
+  world.Put(0, "empty", row("", ""));
+  world.Put(0, "", row("", std::nullopt));
+  world.Put(0, "erased", row("x", "y"));
+  ASSERT_TRUE(world.Checkpoint().ok());
+  world.Erase(0, "erased");
+  ASSERT_TRUE(world.Checkpoint().ok());
+  ASSERT_TRUE(world.Start(3).ok());
+  ExpectModels(world);
+
+  world.slots[0] = TypedSlot({{"t", "text", true}, {"b", "bytes", true}, {"n", "bigint", true}});
+  for (auto& [key, value] : world.model[0]) format::AppendNullField(&value);
+  ASSERT_TRUE(world.Start(2).ok());
+  ExpectModels(world);
+  EXPECT_FALSE(world.Contents(0).contains("absent"));
+  ASSERT_TRUE(world.Checkpoint().ok());
+  ASSERT_TRUE(world.Start(1).ok());
+  ExpectModels(world);
+}
+
 TEST(Migration, KeysNeverMigrate) {
   RestoreWorld world(ThreeSlots());
   ASSERT_TRUE(world.Start(1).ok());

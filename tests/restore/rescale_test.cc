@@ -210,6 +210,40 @@ TEST(Rescale, Case11OperatorStateDoesNotGrowOverRecoveriesAndRescales) {
   }
 }
 
+TEST(Rescale, Behaviour63RowsAreSkippedOnlyByASubtaskThatDoesNotOwnThem) {
+  RestoreWorld world({DeclareSlot("job/count/0", "rows")});
+  ASSERT_TRUE(world.Start(2).ok());
+  for (int i = 0; i < 300; ++i) world.Put(0, "key" + std::to_string(i), "v");
+  ASSERT_TRUE(world.Checkpoint().ok());
+  const auto skipped = [&] {
+    uint64_t rows = 0;
+    for (const LoadReceipt& receipt : world.receipts) {
+      for (const FrameReceipt& frame : receipt.frames) rows += frame.skipped;
+    }
+    return rows;
+  };
+  ASSERT_TRUE(world.Start(2).ok());
+  EXPECT_EQ(skipped(), 0u);
+  ASSERT_TRUE(world.Start(3).ok());
+  EXPECT_GT(skipped(), 0u);
+}
+
+TEST(Rescale, Case55ObjectsThatWereSwappedAreRefused) {
+  RestoreWorld world({DeclareSlot("job/count/0", "rows")});
+  ASSERT_TRUE(world.Start(1).ok());
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 50; ++i) world.Put(0, "key" + std::to_string(i), std::to_string(round));
+    ASSERT_TRUE(world.Checkpoint().ok());
+  }
+  world.Stop();
+  const std::string cuts = "/place/nodes/1/checkpoints/0000000000000000000";
+  const std::string first = cuts + "1/state.arrow", second = cuts + "2/state.arrow";
+  ASSERT_TRUE(world.disk.Rename(first, "/place/other").ok());
+  ASSERT_TRUE(world.disk.Rename(second, first).ok());
+  ASSERT_TRUE(world.disk.Rename("/place/other", second).ok());
+  EXPECT_EQ(world.Start(1).code(), StatusCode::kCorruption);
+}
+
 TEST(Rescale, Behaviour54RescalingLeavesTheCutItReadsByteForByte) {
   std::mt19937_64 random(SeedOfTest());
   RestoreWorld world(ManySlots());

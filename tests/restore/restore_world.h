@@ -58,7 +58,7 @@ class RestoreWorld {
   /// Begin as a new process does: open the place, recover, load at parallelism `p`.
   Status Start(uint32_t p) {
     Stop();
-    CAIRN_ASSIGN_OR_RETURN(store, OpenLocalStore(&disk, "/place", options));
+    CAIRN_ASSIGN_OR_RETURN(store, OpenLocalStore(&disk, place, options));
     CAIRN_ASSIGN_OR_RETURN(cut, store->Recover());
     std::vector<std::vector<StateTable*>> tables;
     for (uint32_t i = 0; i < p; ++i) {
@@ -71,6 +71,7 @@ class RestoreWorld {
       Stop();
       return loaded.status();
     }
+    receipts = *std::move(loaded);
     for (Subtask& subtask : subtasks) {
       const View view = subtask.domain->Capture();
       subtask.committed = view.epoch();
@@ -152,6 +153,7 @@ class RestoreWorld {
   std::vector<SlotDescriptor> slots;
   std::vector<RowMap> model;
   StoreOptions options;
+  std::string place = "/place";
   env::MemoryFileSystem disk;
   env::ManualClock clock;
   env::SeededRandom random{42};
@@ -159,6 +161,7 @@ class RestoreWorld {
   std::unique_ptr<CheckpointStore> store;
   std::shared_ptr<const Cut> cut;
   std::vector<Subtask> subtasks;
+  std::vector<LoadReceipt> receipts;  ///< of the last restore
 
  private:
   static void Require(const Status& status) {

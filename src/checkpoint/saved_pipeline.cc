@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/saved_pipeline.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/layout.h"
+#include "checkpoint/pipeline.h"
+
+namespace cairn::checkpoint {
+namespace {
+
+constexpr uint64_t kDescriptionBytesMax = uint64_t{16} << 20;
+
+}  // namespace
+
+Result<Pipeline> PipelineOfCut(env::FileSystem* files, const CutReader& cut) {
+  const std::string path = env::JoinPath(cut.directory(), kPipelineKey);
+  CAIRN_ASSIGN_OR_RETURN(const std::string text,
+                         env::ReadWholeFile(files, path, kDescriptionBytesMax));
+  Pipeline pipeline;
+  pipeline.job = cut.place().identity->pipeline_name;
+  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_object()) {
+    for (const auto& [name, definition] : json.items()) {
+      const size_t space = name.find(' ');
+      if (space == std::string::npos) continue;
+      PipelineComponent component;
+      component.kind = name.substr(0, space);
+      component.name = name.substr(space + 1);
+      component.definition = definition.dump();
+      // Not on record. True only makes going back behind this cut harder, never wrong.
+      component.exactly_once = component.kind == "sink";
+      pipeline.components.push_back(std::move(component));
+    }
+  }
+  const auto identity = IdentityOf(pipeline, cut.manifest().key_groups);
+  if (identity.ok() && *identity == cut.manifest().pipeline_identity) return pipeline;
+  return Status::Corruption(fmt::format(
+      "'{}' does not describe the pipeline of checkpoint {}, so a copy could not be resumed. Run "
+      "the job on that place once more, which writes it anew",
+      path, cut.manifest().checkpoint_id.value));
+}
+
+}  // namespace cairn::checkpoint
