@@ -43,11 +43,11 @@ class RebaseDecision {
     }
   }
 
-  bool OwnDeltasAreDue(base::OperatorId id) const {
+  bool OwnDeltasAreDue(base::OperatorId id, uint64_t rebase_bytes_min) const {
     const auto found = saved_.find(id);
     if (found == saved_.end()) return false;  // nothing saved: a delta over nothing is a base
     const Saved& saved = found->second;
-    return saved.delta_bytes * 2 > saved.base_bytes ||
+    return saved.delta_bytes > std::max(rebase_bytes_min, saved.base_bytes / 2) ||
            saved.delta_chunks.size() >= format::kDeltasPerBaseMax;
   }
 
@@ -223,7 +223,9 @@ Result<CutPlan> PlanCut(const CapturedCut& captured, const CheckpointManifest* b
     }
     const RebaseDecision decision(*base);
     for (const auto& [id, one] : operators) {
-      if (decision.OwnDeltasAreDue(id)) due.insert(id);
+      if (options.rebase_all || decision.OwnDeltasAreDue(id, options.rebase_bytes_min)) {
+        due.insert(id);
+      }
       // A delta over nothing is the same rows as a base, and a base is read faster.
       if (!decision.HasRows(id)) due.insert(id);
     }

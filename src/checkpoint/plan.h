@@ -5,7 +5,9 @@
 //
 // An operator gets a new base when
 //  - there is none, or a subtask's rows are in no committed cut, or its slots changed;
-//  - its deltas hold more than half the bytes of its base, or number kDeltasPerBaseMax;
+//  - its deltas hold more than half the bytes of its base and more than `rebase_bytes_min`, or
+//    number kDeltasPerBaseMax;
+//  - `rebase_all` asks for it;
 //  - an object it lies in is more than half dead and the rewrite frees as much as it costs;
 //  - the cut would reference `rebase_chunks` objects or more.
 // Else it gets a delta, and every frame it had stays by reference.
@@ -47,6 +49,8 @@ struct CutPlan {
 
 struct PlanOptions {
   uint32_t rebase_chunks = 64;
+  uint64_t rebase_bytes_min = 0;  ///< deltas up to so many bytes never make a base due
+  bool rebase_all = false;
 };
 
 /// Plan `captured` over `base` (null = the first cut).

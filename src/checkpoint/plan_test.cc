@@ -125,6 +125,33 @@ TEST_F(PlanTest, DeltasOfHalfTheBaseAreStillFineAndOneByteMoreIsNot) {
   EXPECT_FALSE(IsDelta("a"));
 }
 
+TEST_F(PlanTest, AChangelogWaitsFor64KiBOfDeltasOrHalfABaseThatIsLarger) {
+  const PlanOptions changelog{.rebase_bytes_min = 64 << 10};
+  AddOperator("small");
+  AddOperator("large");
+  AddFrame("small", 5, 1000, false);
+  AddFrame("large", 5, 1'000'000, false);
+  AddFrame("small", 6, 64 << 10, true);
+  AddFrame("large", 6, 500'000, true);
+  Objects();
+  EXPECT_FALSE(IsDelta("small"));
+  EXPECT_TRUE(IsDelta("small", changelog));
+  EXPECT_TRUE(IsDelta("large", changelog));
+  AddFrame("small", 7, 1, true);
+  AddFrame("large", 7, 1, true);
+  Objects();
+  EXPECT_FALSE(IsDelta("small", changelog));
+  EXPECT_FALSE(IsDelta("large", changelog));
+}
+
+TEST_F(PlanTest, ARequestedMaterialisationMakesABaseOfEverything) {
+  AddOperator("a");
+  AddFrame("a", 5, 1000, false);
+  Objects();
+  EXPECT_TRUE(IsDelta("a"));
+  EXPECT_FALSE(IsDelta("a", {.rebase_all = true}));
+}
+
 TEST_F(PlanTest, EightDeltasAreTheMost) {
   AddOperator("a");
   AddFrame("a", 1, 1'000'000, false);

@@ -5,6 +5,7 @@
 #include "checkpoint/store.h"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <utility>
 
@@ -54,6 +55,7 @@ class Store final : public CheckpointStore {
   Status Commit(const PersistedCut& persisted) override;
   Status Abandon(const PersistedCut& persisted) override;
   Result<RetireReport> Retire() override;
+  void MaterializeNow() override { materialize_next_.store(true, std::memory_order_release); }
 
   base::CheckpointId latest_commit() const override {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -83,7 +85,7 @@ class Store final : public CheckpointStore {
   Result<std::shared_ptr<const Cut>> OpenCut(const format::CutReference& reference);
   Status CheckId(base::CheckpointId id) const;
   Result<PersistedCut> WriteCut(base::CheckpointId id, const CapturedCut& captured,
-                                Executor* executor);
+                                bool materialize, Executor* executor);
   bool HasExactlyOnceOutput(const CapturedCut& captured) const;
   format::DecisionHead HeadWith(const format::CutReference& cut) const;
   std::string NewUuid() const {
@@ -101,6 +103,7 @@ class Store final : public CheckpointStore {
   ManifestFrame deployment_;
   std::vector<std::string> notes_;
   format::RowBufferPool buffers_;
+  std::atomic<bool> materialize_next_{false};
 
   // Of the thread that runs checkpoints.
   Retention retention_;
@@ -357,11 +360,12 @@ bool Store::HasExactlyOnceOutput(const CapturedCut& captured) const {
 }
 
 Result<PersistedCut> Store::WriteCut(base::CheckpointId id, const CapturedCut& captured,
-                                     Executor* executor) {
+                                     bool materialize, Executor* executor) {
   Reach(Step::kPersist);
   const Attempt attempt{id, NewUuid(), static_cast<uint64_t>(options_.clock->UnixMillis())};
   CAIRN_ASSIGN_OR_RETURN(const CutPlan plan,
-                         PlanCut(captured, base_.get(), {options_.rebase_chunks}));
+                         PlanCut(captured, base_.get(),
+                                 {options_.rebase_chunks, options_.rebase_bytes_min, materialize}));
   CAIRN_ASSIGN_OR_RETURN(
       const WrittenObject written,
       WriteObject(objects_.get(), captured, plan, deployment_, attempt, &buffers_, executor));
@@ -400,8 +404,10 @@ Result<PersistedCut> Store::Persist(base::CheckpointId id, const CapturedCut& ca
                             " is neither committed nor given up");
   }
   last_attempt_ = id;
-  Result<PersistedCut> persisted = WriteCut(id, captured, executor);
+  const bool materialize = materialize_next_.exchange(false, std::memory_order_acq_rel);
+  Result<PersistedCut> persisted = WriteCut(id, captured, materialize, executor);
   if (!persisted.ok()) {
+    if (materialize) MaterializeNow();
     Discard(id);
     return persisted.status().WithContext("checkpoint " + std::to_string(id.value));
   }

@@ -55,6 +55,8 @@ struct StoreOptions {
   uint32_t retained = 3;
   /// A base is due when a cut would reference this many older objects.
   uint32_t rebase_chunks = 64;
+  /// Deltas up to so many bytes an operator never make a base due: changelog backends say 64 KiB.
+  uint64_t rebase_bytes_min = 0;
   /// False marks the place `durability: none`.
   bool fsync = true;
   /// Refuse a place that holds a cut.
@@ -143,6 +145,9 @@ class CheckpointStore {
   /// failure
   ///           leaves work for the next call; it never harms a retained cut.
   virtual Result<RetireReport> Retire() = 0;
+
+  /// Make the next cut that is persisted write bases of everything. Threads: any.
+  virtual void MaterializeNow() = 0;
 
   /// Id of the latest committed cut; 0 = none.
   virtual base::CheckpointId latest_commit() const = 0;

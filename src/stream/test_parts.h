@@ -326,6 +326,7 @@ class MemoryStore final : public checkpoint::CheckpointStore {
     return {};
   }
   Result<checkpoint::RetireReport> Retire() override { return checkpoint::RetireReport(); }
+  void MaterializeNow() override {}  // every cut is whole
   base::CheckpointId latest_commit() const override {
     std::lock_guard lock(mutex_);
     return cuts_.empty() ? base::CheckpointId() : cuts_.back()->id();
