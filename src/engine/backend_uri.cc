@@ -2,83 +2,169 @@
 #include "engine/backend_uri.h"
 
 #include <algorithm>
-#include <array>
-#include <vector>
+#include <cctype>
+#include <utility>
 
 namespace cairn::engine {
 namespace {
 
-constexpr std::array<std::string_view, 2> kBuilt = {"memory", "file"};
+/// Whether a scheme is followed by a path.
+enum class PathRule { kNone, kDirectory, kAny };
 
-/// Schemes with a meaning, which a later version builds; aliases with them.
-constexpr std::array<std::string_view, 16> kPlanned = {
-    "memory+sharded", "changelog",    "changelog+file",  "rocksdb",     "changelog+rocksdb",
-    "s3+rocksdb",     "changelog+s3", "s3sst",           "remote-read", "changelog+s3+rocksdb",
-    "disagg-local",   "forst",        "changelog+forst", "s3+forst",    "changelog+s3+forst",
-    "s3sst+forst"};
+/// One scheme with a meaning.
+struct Scheme {
+  std::string_view name;
+  std::string_view alias_of;  ///< empty = none
+  PathRule path;
+  std::string_view parameters;  ///< those of an object store are kObject
+  bool built;
+};
 
-template <size_t n>
-std::string Join(const std::array<std::string_view, n>& names) {
+constexpr std::string_view kNothing = "";
+constexpr std::string_view kObject = "endpoint region anonymous path_style";
+constexpr std::string_view kDeferred = "defer_reads io_threads";
+constexpr std::string_view kSst =
+    "sst_cache sst_cache_bytes defer_reads io_threads endpoint region anonymous path_style";
+constexpr std::string_view kRemote =
+    "hot_max_bytes io_threads endpoint region anonymous path_style";
+
+constexpr Scheme kSchemes[] = {
+    {"memory", "", PathRule::kNone, kNothing, true},
+    {"memory+sharded", "", PathRule::kNone, kNothing, true},
+    {"file", "", PathRule::kDirectory, kNothing, true},
+    {"changelog", "", PathRule::kNone, kNothing, true},
+    {"changelog+file", "", PathRule::kDirectory, kNothing, true},
+    {"rocksdb", "", PathRule::kAny, kDeferred, false},
+    {"changelog+rocksdb", "", PathRule::kAny, kDeferred, false},
+    {"s3+rocksdb", "", PathRule::kAny, kObject, false},
+    {"changelog+s3", "", PathRule::kAny, kObject, false},
+    {"changelog+s3+rocksdb", "", PathRule::kAny, kObject, false},
+    {"s3sst", "", PathRule::kAny, kSst, false},
+    {"remote-read", "", PathRule::kAny, kRemote, false},
+    {"disagg-local", "", PathRule::kNone, "hot_max_bytes io_threads", false},
+    {"forst", "rocksdb", PathRule::kAny, kDeferred, false},
+    {"changelog+forst", "changelog+rocksdb", PathRule::kAny, kDeferred, false},
+    {"s3+forst", "s3+rocksdb", PathRule::kAny, kObject, false},
+    {"changelog+s3+forst", "changelog+s3+rocksdb", PathRule::kAny, kObject, false},
+    {"s3sst+forst", "s3sst", PathRule::kAny, kSst, false},
+};
+
+const Scheme* FindScheme(std::string_view name) {
+  for (const Scheme& scheme : kSchemes) {
+    if (scheme.name == name) return &scheme;
+  }
+  return nullptr;
+}
+
+std::string JoinSchemes(bool built_only) {
   std::string text;
-  for (std::string_view name : names) {
-    text += (text.empty() ? "" : ", ") + std::string(name) + "://";
+  for (const Scheme& scheme : kSchemes) {
+    if (built_only && !scheme.built) continue;
+    text += (text.empty() ? "" : ", ") + std::string(scheme.name) + "://";
   }
   return text;
 }
 
-struct Parts {
-  std::string scheme;
-  std::string path;
-};
+/// True when `name` is one of the words of `names`.
+bool HasWord(std::string_view names, std::string_view name) {
+  while (!names.empty()) {
+    const size_t space = std::min(names.find(' '), names.size());
+    if (names.substr(0, space) == name) return true;
+    names.remove_prefix(std::min(space + 1, names.size()));
+  }
+  return false;
+}
 
 /// Split SCHEME://PATH?PARAMETERS; a text without "://" is a path.
-Result<Parts> Split(std::string_view uri) {
+BackendUri SplitUri(std::string_view uri, std::string* query) {
+  BackendUri parts;
+  parts.text = std::string(uri);
   const size_t mark = uri.find("://");
-  if (mark == std::string_view::npos) return Parts{"file", std::string(uri)};
-  Parts parts{std::string(uri.substr(0, mark)), std::string(uri.substr(mark + 3))};
+  if (mark == std::string_view::npos) {
+    parts.scheme = uri.empty() ? "memory" : "file";
+    parts.path = std::string(uri);
+    return parts;
+  }
+  parts.scheme = std::string(uri.substr(0, mark));
+  parts.path = std::string(uri.substr(mark + 3));
   std::transform(parts.scheme.begin(), parts.scheme.end(), parts.scheme.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  const size_t query = parts.path.find('?');
-  if (query == std::string::npos) return parts;
-  const std::string parameters = parts.path.substr(query + 1);
-  parts.path.resize(query);
-  const bool local = std::find(kBuilt.begin(), kBuilt.end(), parts.scheme) != kBuilt.end();
-  if (!parameters.empty() && local) {
-    return Status::InvalidArgument("unknown parameter '" +
-                                   parameters.substr(0, parameters.find_first_of("=&")) + "' in " +
-                                   std::string(uri) + ": " + parts.scheme + ":// takes none");
-  }
+  const size_t question = parts.path.find('?');
+  if (question == std::string::npos) return parts;
+  *query = parts.path.substr(question + 1);
+  parts.path.resize(question);
   return parts;
+}
+
+Status ParseParameters(std::string_view query, std::string_view known, BackendUri* parts) {
+  while (!query.empty()) {
+    const size_t end = std::min(query.find('&'), query.size());
+    const std::string_view pair = query.substr(0, end);
+    query.remove_prefix(std::min(end + 1, query.size()));
+    const size_t equals = std::min(pair.find('='), pair.size());
+    const std::string name(pair.substr(0, equals));
+    if (!HasWord(known, name)) {
+      std::string list(known);
+      std::replace(list.begin(), list.end(), ' ', ',');
+      return Status::InvalidArgument("unknown parameter '" + name + "' in " + parts->text + ": " +
+                                     parts->scheme + ":// takes " + (list.empty() ? "none" : list));
+    }
+    const std::string value(pair.substr(std::min(equals + 1, pair.size())));
+    if (!parts->parameters.emplace(name, value).second) {
+      return Status::InvalidArgument("parameter '" + name + "' is given twice in " + parts->text);
+    }
+  }
+  return {};
 }
 
 }  // namespace
 
+bool IsKnownScheme(std::string_view scheme) { return FindScheme(scheme) != nullptr; }
+
+std::string KnownSchemes() { return JoinSchemes(false); }
+
+std::string_view ResolveAlias(std::string_view scheme) {
+  const Scheme* found = FindScheme(scheme);
+  return found == nullptr || found->alias_of.empty() ? scheme : found->alias_of;
+}
+
+Result<BackendUri> ParseUri(std::string_view uri) {
+  std::string query;
+  BackendUri parts = SplitUri(uri, &query);
+  const Scheme* scheme = FindScheme(parts.scheme);
+  if (scheme == nullptr) {
+    return Status::InvalidArgument("no backend has the scheme '" + parts.scheme + "'; there are " +
+                                   KnownSchemes());
+  }
+  CAIRN_RETURN_IF_ERROR(ParseParameters(query, scheme->parameters, &parts));
+  if (scheme->path == PathRule::kNone && !parts.path.empty()) {
+    return Status::InvalidArgument(parts.scheme + ":// takes no path, got '" + parts.path +
+                                   "'; give the checkpoint place with --checkpoints");
+  }
+  if (scheme->path == PathRule::kDirectory && parts.path.empty()) {
+    return Status::InvalidArgument(parts.scheme + ":// needs a directory, such as " + parts.scheme +
+                                   ":///var/lib/job");
+  }
+  parts.scheme = std::string(ResolveAlias(parts.scheme));
+  return parts;
+}
+
 Result<Backend> ParseBackendUri(std::string_view uri) {
-  if (uri.empty()) return Backend{"memory", ""};
-  CAIRN_ASSIGN_OR_RETURN(const Parts parts, Split(uri));
-  if (parts.scheme == "memory") {
-    if (!parts.path.empty()) {
-      return Status::InvalidArgument("memory:// takes no path, got '" + parts.path +
-                                     "'; give the checkpoint place with --checkpoints");
-    }
-    return Backend{"memory", ""};
-  }
-  if (parts.scheme == "file") {
-    if (parts.path.empty()) {
-      return Status::InvalidArgument("file:// needs a directory, such as file:///var/lib/job");
-    }
-    return Backend{"file", parts.path};
-  }
-  if (std::find(kPlanned.begin(), kPlanned.end(), parts.scheme) != kPlanned.end()) {
+  CAIRN_ASSIGN_OR_RETURN(BackendUri parts, ParseUri(uri));
+  if (!FindScheme(parts.scheme)->built) {
     return Status::InvalidArgument("the backend " + parts.scheme +
-                                   ":// is not built yet; this build has " + Join(kBuilt));
+                                   ":// is not built yet; this build has " + JoinSchemes(true));
   }
-  return Status::InvalidArgument("no backend has the scheme '" + parts.scheme + "'; there are " +
-                                 Join(kBuilt) + "; planned are " + Join(kPlanned));
+  Backend backend;
+  backend.changelog = parts.scheme.starts_with("changelog");
+  backend.scheme = std::move(parts.scheme);
+  backend.directory = std::move(parts.path);
+  return backend;
 }
 
 Result<std::string> ParsePlaceUri(std::string_view uri) {
-  CAIRN_ASSIGN_OR_RETURN(const Parts parts, Split(uri));
+  std::string query;
+  const BackendUri parts = SplitUri(uri, &query);
   if (parts.scheme == "s3") {
     return Status::InvalidArgument(
         "checkpoints at s3:// are not built yet; give a directory, DIR or file://DIR");
@@ -86,6 +172,9 @@ Result<std::string> ParsePlaceUri(std::string_view uri) {
   if (parts.scheme != "file") {
     return Status::InvalidArgument("no checkpoint place has the scheme '" + parts.scheme +
                                    "'; give a directory or file://DIR");
+  }
+  if (!query.empty()) {
+    return Status::InvalidArgument("a checkpoint place takes no parameters, got '" + query + "'");
   }
   if (parts.path.empty()) return Status::InvalidArgument("a checkpoint place needs a directory");
   return parts.path;

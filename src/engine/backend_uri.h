@@ -3,6 +3,7 @@
 // Backend URIs: where working state lives, and by default its checkpoints (docs/running.md).
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -10,17 +11,41 @@
 
 namespace cairn::engine {
 
-/// What a backend URI asks for. Every backend of this version keeps its tables in memory; they
-/// differ in their default checkpoint place.
-struct Backend {
-  std::string scheme;     ///< "memory" or "file"
-  std::string directory;  ///< of file: the default checkpoint place; else empty
+/// A backend URI taken apart and checked against the schemes there are.
+struct BackendUri {
+  std::string scheme;  ///< aliases resolved
+  std::string path;
+  std::map<std::string, std::string> parameters;
+  std::string text;  ///< as given
 };
 
-/// Parse a backend URI: empty or memory:// · file://DIR · a bare path.
+/// Take SCHEME://PATH?NAME=VALUE&… apart; nothing = memory://, a bare path = file://.
 ///
-/// Errors:   kInvalidArgument: unknown scheme or parameter (lists the known ones), a scheme that is
-///           known but not in this build (lists those that are), a missing directory.
+/// Errors:   kInvalidArgument: unknown scheme or parameter, listing the known ones; a path that is
+///           missing, or given where there is none.
+Result<BackendUri> ParseUri(std::string_view uri);
+
+/// Resolve an alias: "forst" is "rocksdb". Others stay.
+std::string_view ResolveAlias(std::string_view scheme);
+
+bool IsKnownScheme(std::string_view scheme);
+
+/// "memory://, file://, …": all schemes with a meaning.
+std::string KnownSchemes();
+
+/// What a backend URI asks of a job. Every backend of this version keeps its tables in memory; they
+/// differ in their default checkpoint place and in when a checkpoint writes a new base.
+struct Backend {
+  std::string scheme;      ///< such as "memory"
+  std::string directory;   ///< of file and changelog+file: the default checkpoint place; else empty
+  bool changelog = false;  ///< deltas follow a base until they pass max(64 KiB, half of it)
+};
+
+/// Parse the backend URI of a job: empty or memory:// · memory+sharded:// · file://DIR · a bare
+/// path · changelog:// · changelog+file://DIR.
+///
+/// Errors:   as ParseUri · kInvalidArgument for a scheme that is known but not in this build (lists
+///           those that are).
 Result<Backend> ParseBackendUri(std::string_view uri);
 
 /// Parse the URI of a checkpoint place: file://DIR or a bare path. Return the directory.

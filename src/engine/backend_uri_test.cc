@@ -30,12 +30,13 @@ TEST(BackendUri, AFileUriOrAPathGivesTheDefaultPlace) {
 }
 
 TEST(BackendUri, AKnownSchemeThatIsNotBuiltSaysSoAndListsWhatIs) {
-  for (const char* uri : {"rocksdb:///x", "changelog+file://x", "s3sst+forst://b/p?endpoint=x",
-                          "remote-read://b/p", "memory+sharded://"}) {
+  for (const char* uri : {"rocksdb:///x", "changelog+s3://x", "s3sst+forst://b/p?endpoint=x",
+                          "remote-read://b/p", "disagg-local://"}) {
     const Status status = ParseBackendUri(uri).status();
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(status.message()), HasSubstr("not built yet")) << uri;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("memory://, file://")) << uri;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("memory://, memory+sharded://, file://"))
+        << uri;
   }
 }
 
@@ -45,9 +46,44 @@ TEST(BackendUri, AnUnknownSchemeListsTheKnownOnes) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("rocksdb://"));
 }
 
-TEST(BackendUri, AnUnknownParameterIsNamed) {
-  EXPECT_THAT(std::string(ParseBackendUri("file://x?cache=1").status().message()),
-              HasSubstr("'cache'"));
+TEST(BackendUri, AnUnknownParameterIsNamedAndTheKnownOnesAreListed) {
+  const Status none = ParseBackendUri("file://x?cache=1").status();
+  EXPECT_THAT(std::string(none.message()), HasSubstr("'cache'"));
+  EXPECT_THAT(std::string(none.message()), HasSubstr("takes none"));
+  const Status some = ParseUri("remote-read://b/p?io_threads=4&hot=1").status();
+  EXPECT_THAT(std::string(some.message()), HasSubstr("'hot'"));
+  EXPECT_THAT(std::string(some.message()), HasSubstr("hot_max_bytes,io_threads,endpoint"));
+  EXPECT_FALSE(ParseUri("remote-read://b/p?io_threads=4&io_threads=5").ok());
+}
+
+TEST(BackendUri, ShardedAndChangelogTablesAreInMemoryToo) {
+  const auto sharded = ParseBackendUri("memory+sharded://");
+  ASSERT_TRUE(sharded.ok());
+  EXPECT_EQ(sharded->scheme, "memory+sharded");
+  EXPECT_FALSE(sharded->changelog);
+  const auto changelog = ParseBackendUri("changelog://");
+  ASSERT_TRUE(changelog.ok());
+  EXPECT_TRUE(changelog->changelog);
+  EXPECT_EQ(changelog->directory, "");
+  const auto files = ParseBackendUri("changelog+file:///data");
+  ASSERT_TRUE(files.ok());
+  EXPECT_TRUE(files->changelog);
+  EXPECT_EQ(*CheckpointPlaceOf(*files, "", "clicks"), "/data");
+}
+
+TEST(BackendUri, AnAliasIsItsTwin) {
+  const std::pair<const char*, const char*> twins[] = {
+      {"forst", "rocksdb"},
+      {"changelog+forst", "changelog+rocksdb"},
+      {"s3+forst", "s3+rocksdb"},
+      {"changelog+s3+forst", "changelog+s3+rocksdb"},
+      {"s3sst+forst", "s3sst"}};
+  for (const auto& [alias, twin] : twins) {
+    const auto uri = ParseUri(std::string(alias) + "://b/p");
+    ASSERT_TRUE(uri.ok()) << alias;
+    EXPECT_EQ(uri->scheme, twin);
+    EXPECT_EQ(uri->path, "b/p");
+  }
 }
 
 TEST(BackendUri, ADirectoryMustBeGivenWhereOneIsNeededAndOnlyThere) {
@@ -56,8 +92,8 @@ TEST(BackendUri, ADirectoryMustBeGivenWhereOneIsNeededAndOnlyThere) {
 }
 
 TEST(CheckpointPlace, IsTheGivenOneElseTheBackendsElseNamedAfterTheJob) {
-  const Backend memory{"memory", ""};
-  const Backend file{"file", "/data"};
+  const Backend memory{"memory", "", false};
+  const Backend file{"file", "/data", false};
   EXPECT_EQ(*CheckpointPlaceOf(memory, "", "clicks"), "./clicks.cairn");
   EXPECT_EQ(*CheckpointPlaceOf(file, "", "clicks"), "/data");
   EXPECT_EQ(*CheckpointPlaceOf(file, "file:///other", "clicks"), "/other");

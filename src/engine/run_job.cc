@@ -29,12 +29,15 @@ namespace cairn::engine {
 namespace {
 
 constexpr uint32_t kMostSubtasks = 1024;
+/// A changelog materialises when its log has passed this and half the base.
+constexpr uint64_t kChangelogRebaseBytesMin = 64 << 10;
 
 /// Everything about a job that can be checked without its checkpoint place.
 struct PreparedJob {
   stream::LogicalPlan plan;
   Options options;
   std::string place;  ///< empty = none
+  Backend backend;
   BuiltJob built;
 };
 
@@ -86,8 +89,8 @@ Result<std::unique_ptr<PreparedJob>> PrepareJob(const JobSpec& spec, env::FileSy
     return Status::Internal("Arrow's compute kernels: " + ready.ToString());
   }
   auto job = std::make_unique<PreparedJob>();
-  CAIRN_ASSIGN_OR_RETURN(const Backend backend, ParseBackendUri(spec.backend));
-  CAIRN_ASSIGN_OR_RETURN(job->place, CheckpointPlaceOf(backend, spec.checkpoints, spec.name));
+  CAIRN_ASSIGN_OR_RETURN(job->backend, ParseBackendUri(spec.backend));
+  CAIRN_ASSIGN_OR_RETURN(job->place, CheckpointPlaceOf(job->backend, spec.checkpoints, spec.name));
   CAIRN_ASSIGN_OR_RETURN(job->plan, sql::Compile(spec.sql, {spec.sql_name}));
   CAIRN_RETURN_IF_ERROR(ApplyOptions(job->plan, spec, &job->options));
   GraphOptions graph;
@@ -201,6 +204,7 @@ class Runner {
     options.key_groups = job_->options.state_key_groups;
     options.retained = job_->options.checkpoint_retained;
     options.rebase_chunks = job_->options.checkpoint_rebase_chunks;
+    if (job_->backend.changelog) options.rebase_bytes_min = kChangelogRebaseBytesMin;
     options.fsync = job_->options.fs_fsync;
     options.fresh = spec_.fresh;
     options.observer = [this](checkpoint::Step step) { steps_.Set(step); };
