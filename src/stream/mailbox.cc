@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream/mailbox.h"
 
+#include <chrono>
 #include <utility>
 
 namespace cairn::stream {
@@ -93,6 +94,17 @@ Result<Control> Mailbox::NextControl() {
     owner_waits_ = false;
   }
   return Cancelled();
+}
+
+Result<std::optional<Control>> Mailbox::NextControlFor(int64_t wait_ms) {
+  std::unique_lock lock(mutex_);
+  owner_waits_ = true;
+  arrival_.wait_for(lock, std::chrono::milliseconds(wait_ms),
+                    [this] { return cancelled() || !control_.empty(); });
+  owner_waits_ = false;
+  if (cancelled()) return Cancelled();
+  if (control_.empty()) return std::optional<Control>();
+  return std::optional<Control>(TakeControl());
 }
 
 std::optional<Control> Mailbox::PollControl() {

@@ -97,6 +97,8 @@ class Mailbox {
 
   /// Wait for the next control word and leave messages where they are.
   Result<Control> NextControl();
+  /// The same for at most `wait_ms`; nothing when none came.
+  Result<std::optional<Control>> NextControlFor(int64_t wait_ms);
 
   /// Take a control word if there is one.
   ///

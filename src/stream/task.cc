@@ -11,6 +11,8 @@ namespace {
 
 /// Hundreds of pieces of garbage returned after a commit: a few microseconds.
 constexpr size_t kPollSteps = 4;
+/// A view may go without a control word: a waiting subtask looks again so often.
+constexpr int64_t kMemoryTickMs = 5;
 
 }  // namespace
 
@@ -44,6 +46,8 @@ void Task::Run() noexcept {
 
 Status Task::OpenAndRestore() {
   domain_ = StateDomain::Create({options_.name, options_.budget, options_.checkpoints});
+  pressure_.emplace(options_.budget != nullptr ? options_.budget : MemoryBudget::Default(),
+                    domain_.get(), env::SystemClock(), options_.memory_wait_ms);
   OperatorContext context = options_.context;
   context.state = domain_.get();
   CAIRN_RETURN_IF_ERROR(chain_->Open(context));
@@ -73,6 +77,8 @@ Status Task::RunSource() {
       continue;
     }
     if (mailbox_.cancelled()) return Status::Cancelled("the job is shutting down");
+    CAIRN_RETURN_IF_ERROR(AwaitMemory());
+    if (paused_) continue;  // a stop barrier passed while waiting
     CAIRN_ASSIGN_OR_RETURN(std::shared_ptr<arrow::RecordBatch> rows, reader_->Next());
     metrics_.rows_skipped.store(reader_->rows_skipped(), std::memory_order_relaxed);
     if (rows == nullptr) {
@@ -122,6 +128,7 @@ Result<bool> Task::HandleControl(const Control& control) {
 
 Status Task::HandleDelivery(Delivery delivery) {
   if (Batch* batch = std::get_if<Batch>(&delivery.message.content)) {
+    CAIRN_RETURN_IF_ERROR(AwaitMemory());
     CAIRN_RETURN_IF_ERROR(chain_->Emit(std::move(*batch)));
     NoteStateBytes();
     return {};
@@ -172,6 +179,20 @@ Status Task::AwaitResume(base::CheckpointId id) {
     CAIRN_ASSIGN_OR_RETURN(const bool leave, HandleControl(control));
     if (leave) return Status::Cancelled("the job is shutting down");
   }
+  return {};
+}
+
+// Holds the next batch back, and with it those behind it, while a checkpoint that is being saved
+// or a reader holds memory that the budget lacks.
+Status Task::AwaitMemory() {
+  while (pressure_->Check() == MemoryPressure::Verdict::kWait) {
+    CAIRN_ASSIGN_OR_RETURN(const std::optional<Control> control,
+                           mailbox_.NextControlFor(kMemoryTickMs));
+    if (!control.has_value()) continue;
+    CAIRN_ASSIGN_OR_RETURN(const bool leave, HandleControl(*control));
+    if (leave) return Status::Cancelled("the job is shutting down");
+  }
+  metrics_.memory_waits.store(pressure_->waits(), std::memory_order_relaxed);
   return {};
 }
 

@@ -23,6 +23,7 @@
 #include "stream/barrier_aligner.h"
 #include "stream/chain.h"
 #include "stream/mailbox.h"
+#include "stream/memory_pressure.h"
 #include "stream/source.h"
 #include "stream/task_metrics.h"
 
@@ -61,6 +62,7 @@ struct TaskOptions {
   bool async_snapshots = true;
   bool checkpoints = true;  ///< false: nothing is ever committed, so no erase is remembered
   MemoryBudget* budget = nullptr;
+  int64_t memory_wait_ms = 10'000;  ///< longest wait for memory before a batch
 };
 
 class Task {
@@ -96,6 +98,7 @@ class Task {
   Status EndInput();
   Status TakeSnapshot(const Barrier& barrier);
   Status AwaitResume(base::CheckpointId id);
+  Status AwaitMemory();
   void NoteStateBytes();
 
   const TaskOptions options_;
@@ -104,6 +107,7 @@ class Task {
   Mailbox mailbox_;
   BarrierAligner aligner_;
   std::unique_ptr<StateDomain> domain_;  ///< outlives the operators whose tables are in it
+  std::optional<MemoryPressure> pressure_;
   std::unique_ptr<Chain> chain_;
   std::unique_ptr<SourceReader> reader_;
   std::shared_ptr<const checkpoint::Cut> cut_;

@@ -13,6 +13,7 @@ struct TaskMetrics {
   std::atomic<uint64_t> rows_skipped{0};  ///< malformed rows that the table says to skip
   std::atomic<uint64_t> rows_out{0};      ///< rows written to sinks
   std::atomic<uint64_t> state_bytes{0};   ///< memory of the tables, as of the last batch
+  std::atomic<uint64_t> memory_waits{0};  ///< batches held back for want of memory
 };
 
 /// Add to a counter that only this thread writes.
