@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -12,6 +13,8 @@
 #include "base/ids.h"
 #include "base/units.h"
 #include "checkpoint/inspect.h"
+#include "checkpoint/layout.h"
+#include "checkpoint/snapshot_files.h"
 #include "cli/slot_json.h"
 #include "cli/source_reference.h"
 #include "cli/value_text.h"
@@ -367,8 +370,42 @@ Result<ExitCode> ShowCheckpoint(env::FileSystem* files, const CheckpointOptions&
   return ExitCode::kDone;
 }
 
+namespace {
+
+/// Judge one snapshot file, or every one of a directory that is no place. Nothing when `path` names
+/// neither.
+Result<std::optional<ExitCode>> VerifySnapshots(env::FileSystem* files, const std::string& path,
+                                                bool json, Output* out) {
+  const auto info = files->Stat(path);
+  if (!info.ok()) return std::optional<ExitCode>();
+  std::vector<std::string> snapshots;
+  if (!info->is_directory) {
+    if (!path.ends_with(".snap")) return std::optional<ExitCode>();
+    snapshots.push_back(path);
+  } else if (!files->Stat(env::JoinPath(path, checkpoint::kFormatKey)).ok()) {
+    CAIRN_ASSIGN_OR_RETURN(const auto ids, checkpoint::ListSnapshotFiles(files, path));
+    for (const uint64_t id : ids) {
+      snapshots.push_back(env::JoinPath(path, checkpoint::SnapshotName(id)));
+    }
+  }
+  if (snapshots.empty()) return std::optional<ExitCode>();
+  bool valid = true;
+  for (const std::string& snapshot : snapshots) {
+    CAIRN_ASSIGN_OR_RETURN(const auto verdict, checkpoint::JudgeSnapshotFile(files, snapshot));
+    const std::string name(format::SnapshotVerdictName(verdict));
+    valid &= verdict == format::SnapshotVerdict::kValid;
+    out->Line(json ? Dump({{"path", snapshot}, {"status", name}}) : name + "  " + snapshot);
+  }
+  return std::optional(valid ? ExitCode::kDone : ExitCode::kNegative);
+}
+
+}  // namespace
+
 Result<ExitCode> VerifyCheckpoint(env::FileSystem* files, const CheckpointOptions& options,
                                   Output* out, std::FILE* progress) {
+  CAIRN_ASSIGN_OR_RETURN(const auto snapshots,
+                         VerifySnapshots(files, options.source, options.json, out));
+  if (snapshots) return *snapshots;
   CAIRN_ASSIGN_OR_RETURN(const SourceReference source, ResolvePlace(files, options.source));
   CAIRN_ASSIGN_OR_RETURN(const auto cut,
                          checkpoint::CutReader::Open(files, source.path, source.id, true));

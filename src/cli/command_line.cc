@@ -16,8 +16,10 @@
 #include "cli/output.h"
 #include "cli/run_command.h"
 #include "cli/state_command.h"
+#include "cli/state_diff.h"
 #include "cli/state_export.h"
 #include "cli/state_import.h"
+#include "cli/state_migrate.h"
 #include "cli/state_query.h"
 #include "engine/options.h"
 
@@ -47,6 +49,9 @@ struct Arguments {
   ExportOptions export_state;
   ImportOptions import_state;
   QueryOptions query;
+  DiffOptions diff;
+  CheckOptions check;
+  MigrateOptions migrate;
 };
 
 std::string RunFooter() {
@@ -172,6 +177,61 @@ void AddStateReaders(CLI::App* state, env::FileSystem* files, Arguments* args, A
   get->callback([=] { *action = [=](Output* out) { return GetState(files, args->state, out); }; });
 }
 
+void AddJobText(CLI::App* command, JobText* job, const char* help) {
+  command->add_option("--job", job->file, help)->type_name("JOB.sql");
+  command->add_option("--name", job->name, "Name of the job (default: that of the file)");
+  command->add_option("--set", job->settings, "Set an option of the job (repeatable)")
+      ->allow_extra_args(false)
+      ->type_name("NAME=VALUE");
+}
+
+void AddStateSchema(CLI::App* state, env::FileSystem* files, Arguments* args, Action* action) {
+  CheckOptions& checked = args->check;
+  CLI::App* check = AddStateVerb(
+      state, "check", "Print slots and versions, or whether they fit a job (exit 1: not)",
+      &checked.source);
+  AddJobText(check, &checked.job, "The job that is to read the state");
+  check
+      ->add_option("--expected", checked.expected,
+                   "Slots to compare with: what `state ls --json` printed, or another SOURCE")
+      ->type_name("FILE|SOURCE");
+  check->add_flag("--quiet", checked.quiet, "Print only what does not fit");
+  check->add_flag("--json", checked.json, "One JSON object a line");
+  check->callback(
+      [=] { *action = [=](Output* out) { return CheckState(files, args->check, out); }; });
+
+  MigrateOptions& migrated = args->migrate;
+  CLI::App* migrate = AddStateVerb(state, "migrate",
+                                   "Make a new place in which saved state fits a job as it is now",
+                                   &migrated.source);
+  migrate->add_option("--to", migrated.place, "The new place; must hold no checkpoint")
+      ->type_name("PLACE")
+      ->required();
+  AddJobText(migrate, &migrated.job, "The job that is to go on from the state");
+  migrate
+      ->add_option("--expected", migrated.expected,
+                   "Slots as they are to be: JSON lines like those of `state ls --json`, or "
+                   "another SOURCE")
+      ->type_name("FILE|SOURCE");
+  migrate->add_flag("--drop", migrated.drop, "Leave out slots and progress that are not declared");
+  migrate->add_flag("--accept-changes", migrated.accept_changes,
+                    "Keep state and offsets of operators and sources that were redefined");
+  migrate->callback([=] { *action = [=](Output*) { return MigrateState(files, args->migrate); }; });
+}
+
+void AddStateDiff(CLI::App* state, env::FileSystem* files, Arguments* args, Action* action) {
+  DiffOptions& options = args->diff;
+  CLI::App* diff =
+      state->add_subcommand("diff", "Compare two saved states row by row (exit 1: they differ)");
+  diff->add_option("A", options.a, kSourceHelp)->required();
+  diff->add_option("B", options.b, "The other SOURCE")->required();
+  AddSlotChoice(diff, &options.op, &options.slot);
+  diff->add_option("--limit", options.limit, "Rows printed of a slot; 0 = all. Counts are exact")
+      ->capture_default_str();
+  diff->add_flag("--json", options.json, "One JSON object a line");
+  diff->callback([=] { *action = [=](Output* out) { return DiffState(files, args->diff, out); }; });
+}
+
 void AddStateTables(CLI::App* state, env::FileSystem* files, Arguments* args, Action* action) {
   ExportOptions& exported = args->export_state;
   CLI::App* export_state =
@@ -183,6 +243,10 @@ void AddStateTables(CLI::App* state, env::FileSystem* files, Arguments* args, Ac
   export_state->add_flag("--typed", exported.typed,
                          "Named, decoded columns: one table a slot, one row a ranked row");
   export_state
+      ->add_option("--split", exported.split,
+                   "Of arrow-stream: a snapshot for each of N subtasks, in the directory PATH")
+      ->type_name("N");
+  export_state
       ->add_option("-o,--output", exported.output,
                    "File, or directory for several typed slots (default: standard output)")
       ->type_name("PATH");
@@ -192,12 +256,11 @@ void AddStateTables(CLI::App* state, env::FileSystem* files, Arguments* args, Ac
   ImportOptions& imported = args->import_state;
   CLI::App* import_state = state->add_subcommand(
       "import", "Make a checkpoint place of exported state: seed a job, or edit its state");
-  import_state
-      ->add_option(
-          "FILE", imported.files,
-          "What `cairn state export` wrote: arrow-stream, arrow or parquet; typed files of "
-          "several slots one after another")
-      ->required();
+  import_state->add_option(
+      "FILE", imported.files,
+      "What `cairn state export` wrote (arrow-stream, arrow or parquet; typed files of several "
+      "slots one after another), or a checkpoint place. None with --like or --job: their slots "
+      "alone");
   import_state->add_option("--to", imported.place, "The new place; must hold no checkpoint")
       ->type_name("PLACE")
       ->required();
@@ -205,6 +268,11 @@ void AddStateTables(CLI::App* state, env::FileSystem* files, Arguments* args, Ac
       ->add_option("--like", imported.like,
                    "A checkpoint whose job, offsets and other slots the new one takes over")
       ->type_name("SOURCE");
+  AddJobText(import_state, &imported.job, "The job that the state is for; it need never have run");
+  import_state
+      ->add_option("--key-groups", imported.key_groups,
+                   "Regroup to this many key groups, 1 to 32768 (default: as the input)")
+      ->type_name("N");
   AddSlotChoice(import_state, &imported.op, &imported.slot);
   import_state->callback(
       [=] { *action = [=](Output*) { return ImportState(files, args->import_state); }; });
@@ -227,6 +295,8 @@ void AddState(CLI::App* app, env::FileSystem* files, Arguments* args, Action* ac
   state->require_subcommand(1);
   AddStateReaders(state, files, args, action);
   AddStateTables(state, files, args, action);
+  AddStateSchema(state, files, args, action);
+  AddStateDiff(state, files, args, action);
   state->footer(
       "Examples:\n"
       "  cairn state ls job.cairn\n"
@@ -235,7 +305,10 @@ void AddState(CLI::App* app, env::FileSystem* files, Arguments* args, Action* ac
       "  cairn state get job.cairn '[1007, \"apple\"]'\n"
       "  cairn state export job.cairn --typed --format parquet -o state/\n"
       "  cairn state query job.cairn 'SELECT auction, n FROM groups WHERE n > 100'\n"
-      "  cairn state import edited.parquet --like job.cairn --to job2.cairn");
+      "  cairn state import edited.parquet --like job.cairn --to job2.cairn\n"
+      "  cairn state import --like job.cairn --key-groups 1024 --to wide.cairn\n"
+      "  cairn state check job.cairn --job job-v2.sql\n"
+      "  cairn state migrate job.cairn --job job-v2.sql --to job-v2.cairn");
 }
 
 void PrintError(const Status& status) { fmt::print(stderr, "cairn: {}\n", status.message()); }

@@ -5,6 +5,9 @@
 
 #include <charconv>
 
+#include "checkpoint/layout.h"
+#include "checkpoint/snapshot_files.h"
+
 namespace cairn::cli {
 namespace {
 
@@ -16,6 +19,31 @@ Result<std::string_view> StripScheme(std::string_view text) {
   return Status::InvalidArgument(fmt::format(
       "'{}' has the unknown scheme '{}'. Name a directory, file://DIR or a snapshot file", text,
       scheme));
+}
+
+/// A directory of snapshot files that is no place: its newest valid snapshot, or the one with the
+/// id asked for. Nothing when it holds none.
+Result<std::optional<std::string>> SnapshotIn(env::FileSystem* files, const std::string& directory,
+                                              std::optional<base::CheckpointId> id) {
+  if (files->Stat(env::JoinPath(directory, checkpoint::kFormatKey)).ok()) {
+    return std::optional<std::string>();
+  }
+  CAIRN_ASSIGN_OR_RETURN(const auto ids, checkpoint::ListSnapshotFiles(files, directory));
+  if (ids.empty()) return std::optional<std::string>();
+  CAIRN_ASSIGN_OR_RETURN(const auto latest, checkpoint::LatestValidSnapshot(
+                                                files, directory, id ? id->value : UINT64_MAX));
+  const uint64_t wanted = id ? id->value : ids.front();
+  if (latest && (!id || *latest == wanted)) {
+    return std::optional(env::JoinPath(directory, checkpoint::SnapshotName(*latest)));
+  }
+  const std::string path = env::JoinPath(directory, checkpoint::SnapshotName(wanted));
+  CAIRN_ASSIGN_OR_RETURN(const auto verdict, checkpoint::JudgeSnapshotFile(files, path));
+  const std::string message =
+      fmt::format("'{}' is {}; {}", path, format::SnapshotVerdictName(verdict),
+                  latest ? fmt::format("the newest older valid snapshot is {}", *latest)
+                         : std::string("there is no older valid snapshot"));
+  return verdict == format::SnapshotVerdict::kMissing ? Status::NotFound(message)
+                                                      : Status::Corruption(message);
 }
 
 }  // namespace
@@ -48,6 +76,13 @@ Result<SourceReference> ResolveSource(env::FileSystem* files, std::string_view t
     return Status::NotFound(fmt::format("there is no file or directory '{}'", source.path));
   }
   source.is_file = !info->is_directory;
+  if (!source.is_file) {
+    CAIRN_ASSIGN_OR_RETURN(auto snapshot, SnapshotIn(files, source.path, source.id));
+    if (!snapshot) return source;
+    source.path = *std::move(snapshot);
+    source.id.reset();
+    source.is_file = true;
+  }
   if (source.is_file && source.id) {
     return Status::InvalidArgument(
         fmt::format("'{}' is a file and has no checkpoint {}. Leave out '@{}'", source.path,

@@ -21,6 +21,8 @@
 #include "base/hash.h"
 #include "base/saved_rows.h"
 #include "base/units.h"
+#include "cairn/hash.h"
+#include "checkpoint/snapshot_files.h"
 #include "cli/slot_json.h"
 #include "cli/staged_file.h"
 #include "cli/typed_slot.h"
@@ -221,6 +223,37 @@ Result<ExportTotals> ExportCanonical(env::FileSystem* files, const StateSource& 
   return totals;
 }
 
+/// Write a snapshot for each subtask of a job of `parallelism`: DIR/<subtask>/checkpoint-<id>.snap.
+Result<ExportTotals> ExportSplit(env::FileSystem* files, const StateSource& source,
+                                 const std::vector<size_t>& slots, uint32_t parallelism,
+                                 const std::string& directory) {
+  if (directory.empty() || parallelism > source.key_groups()) {
+    return Status::InvalidArgument(fmt::format(
+        "--split writes a directory (-o DIR) for 1 to {} subtasks", source.key_groups()));
+  }
+  const uint64_t id = source.cut() == nullptr ? 1 : source.cut()->manifest().checkpoint_id.value;
+  ExportTotals totals;
+  for (uint32_t subtask = 0; subtask < parallelism; ++subtask) {
+    const std::string place = env::JoinPath(directory, std::to_string(subtask));
+    if (files->Stat(env::JoinPath(place, checkpoint::SnapshotName(id))).ok()) {
+      return Status::InvalidArgument(
+          fmt::format("'{}' has a snapshot {} already. Choose another directory", place, id));
+    }
+    CAIRN_RETURN_IF_ERROR(env::CreateDirectories(files, place, true));
+    CAIRN_RETURN_IF_ERROR(
+        checkpoint::WriteSnapshotFile(files, place, id, [&](format::ByteSink* sink) -> Status {
+          CAIRN_ASSIGN_OR_RETURN(
+              const ExportTotals one,
+              WriteCanonicalStream(source, slots, sink,
+                                   KeyGroupsOfSubtask(subtask, parallelism, source.key_groups())));
+          totals.rows += one.rows;
+          totals.bytes += one.bytes;
+          return {};
+        }));
+  }
+  return totals;
+}
+
 /// Write every typed slot before the first gets its name.
 Result<ExportTotals> ExportTypedSlots(env::FileSystem* files, const StateSource& source,
                                       const std::vector<size_t>& slots, TableFormat format,
@@ -324,8 +357,8 @@ Result<ExportTotals> WriteTypedSlot(const StateSource& source, size_t slot, Tabl
 }
 
 Result<ExportTotals> WriteCanonicalStream(const StateSource& source,
-                                          const std::vector<size_t>& slots,
-                                          format::ByteSink* sink) {
+                                          const std::vector<size_t>& slots, format::ByteSink* sink,
+                                          std::optional<KeyGroupRange> groups) {
   if (source.key_groups() > kDefaultKeyGroups) {
     return Status::InvalidArgument(fmt::format(
         "{} has {} key groups, and keys of the arrow-stream format hold {} at most. Export it as "
@@ -348,6 +381,7 @@ Result<ExportTotals> WriteCanonicalStream(const StateSource& source,
     CAIRN_RETURN_IF_ERROR(
         source.Scan(op, {0, source.key_groups()}, [&](const StateRow& row) -> Status {
           if (!choice.is_chosen[row.slot]) return {};
+          if (groups && row.keyed && !groups->Contains(row.group)) return {};
           ++totals.rows;
           const auto at = rows.Append(base::SavedRowKind::kMaterialised, row.stored_key.size(),
                                       row.value.size());
@@ -400,11 +434,16 @@ Result<ExitCode> ExportState(env::FileSystem* files, const ExportOptions& option
         "--typed and --format arrow-stream exclude each other: that format's columns are fixed");
   }
   if (!stream) CAIRN_RETURN_IF_ERROR(ParseTableFormat(options.format).status());
+  if (!stream && options.split != 0) {
+    return Status::InvalidArgument("--split is of --format arrow-stream only");
+  }
   CAIRN_ASSIGN_OR_RETURN(const auto source, OpenStateSource(files, options.source));
   CAIRN_ASSIGN_OR_RETURN(const auto slots, source->Find(options.op, options.slot));
   CAIRN_ASSIGN_OR_RETURN(const ExportTotals totals,
-                         stream ? ExportCanonical(files, *source, slots, options.output)
-                                : ExportTables(files, *source, slots, options));
+                         options.split != 0
+                             ? ExportSplit(files, *source, slots, options.split, options.output)
+                         : stream ? ExportCanonical(files, *source, slots, options.output)
+                                  : ExportTables(files, *source, slots, options));
   fmt::print(stderr, "cairn: exported {} rows of {} slot{} from {} to {} ({}{}, {})\n",
              base::FormatCount(totals.rows), slots.size(), slots.size() == 1 ? "" : "s",
              source->Name(), options.output.empty() ? "standard output" : options.output,

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ struct ExportOptions {
   std::string slot;
   std::string format = "parquet";  ///< arrow | parquet | arrow-stream
   bool typed = false;
+  uint32_t split = 0;  ///< of arrow-stream: a snapshot for each of so many subtasks; 0 = one
   std::string output;  ///< file, or directory for several typed slots; empty = standard output
 };
 
@@ -49,12 +51,14 @@ Result<ExitCode> ExportState(env::FileSystem* files, const ExportOptions& option
 Result<ExportTotals> WriteTypedSlot(const StateSource& source, size_t slot, TableFormat format,
                                     format::ByteSink* sink);
 
-/// Write the chosen slots as one canonical stream.
+/// Write the chosen slots as one canonical stream: all of them, or the keyed rows of `groups` and
+/// all operator state, which goes to every subtask.
 ///
 /// Errors:   kInvalidArgument for a job of more than 128 key groups, whose keys the format cannot
 ///           hold.
 Result<ExportTotals> WriteCanonicalStream(const StateSource& source,
-                                          const std::vector<size_t>& slots, format::ByteSink* sink);
+                                          const std::vector<size_t>& slots, format::ByteSink* sink,
+                                          std::optional<KeyGroupRange> groups = std::nullopt);
 
 /// Write the chosen slots as one table of opaque rows.
 Result<ExportTotals> WriteOpaqueTable(const StateSource& source, const std::vector<size_t>& slots,

@@ -13,9 +13,9 @@
 #include "base/ids.h"
 #include "checkpoint/merged_scan.h"
 #include "cli/slot_json.h"
+#include "cli/snapshot_slots.h"
 #include "format/canonical_stream.h"
 #include "format/keys.h"
-#include "format/store_records.h"
 
 namespace cairn::cli {
 namespace {
@@ -170,9 +170,9 @@ class SnapshotSource final : public StateSource {
       const format::StoredKey key = layout_.Parse(stored);
       const bool keyed = key.kind == format::StoredKeyKind::kKeyed;
       if (keyed ? !groups.Contains(key.group) : groups.size() != key_groups()) continue;
-      const auto [slot_name, user_key] = SlotAndKey(key);
+      const SnapshotKey split = SplitSnapshotKey(key);
       Status visited =
-          visit({IndexOf(op, slot_name), keyed, key.group, user_key, stored, row.value});
+          visit({IndexOf(op, split.slot), keyed, key.group, split.user_key, stored, row.value});
       if (visited.code() == StatusCode::kCancelled) return {};
       CAIRN_RETURN_IF_ERROR(visited);
     }
@@ -180,13 +180,6 @@ class SnapshotSource final : public StateSource {
   }
 
  private:
-  static std::pair<std::string_view, std::string_view> SlotAndKey(const format::StoredKey& key) {
-    if (key.kind != format::StoredKeyKind::kOperatorState) return {key.slot, key.user_key};
-    const size_t bar = key.user_key.find('|');
-    if (bar == std::string_view::npos) return {"", key.user_key};
-    return {key.user_key.substr(0, bar), key.user_key.substr(bar + 1)};
-  }
-
   /// The later row wins; of two operator-state counters of 8 bytes the greater one does, so that
   /// source offsets merged from several subtasks never go back.
   void Put(uint64_t op, std::string_view key, std::string_view value) {
@@ -236,10 +229,8 @@ class SnapshotSource final : public StateSource {
     std::set<std::tuple<uint64_t, std::string, SlotKind>> found;
     for (const auto& [op, rows] : rows_) {
       for (const auto& [stored, row] : rows) {
-        const format::StoredKey key = layout_.Parse(stored);
-        found.emplace(op, std::string(SlotAndKey(key).first),
-                      key.kind == format::StoredKeyKind::kOperatorState ? SlotKind::kOperatorValue
-                                                                        : SlotKind::kKeyedValue);
+        const SnapshotKey key = SplitSnapshotKey(layout_.Parse(stored));
+        found.emplace(op, std::string(key.slot), key.kind);
       }
     }
     for (const auto& [op, name, kind] : found) {
@@ -248,17 +239,7 @@ class SnapshotSource final : public StateSource {
             fmt::format("'{}': operator {} has slot '{}' as keyed and as operator state", name_,
                         base::ToHex16(OperatorId(op)), name));
       }
-      SlotDescriptor slot;
-      slot.operator_id = OperatorId(op);
-      slot.name = name;
-      slot.kind = kind;
-      slot.key_codec = slot.value_codec = std::string(kOpaqueCodec);
-      for (const format::StateVersion& version : versions_) {
-        if (version.operator_id != op || version.slot != name) continue;
-        slot.value_codec = version.state_type;
-        slot.version = version.version;
-      }
-      slots_.push_back(std::move(slot));
+      slots_.push_back(SnapshotSlot(OperatorId(op), name, kind, versions_));
     }
     return {};
   }
@@ -274,25 +255,6 @@ class SnapshotSource final : public StateSource {
 };
 
 constexpr uint64_t kSnapshotBytesMax = uint64_t{1} << 40;
-
-/// A sidecar beside a snapshot says what its bytes must be. Without one there is nothing to check.
-Status CheckSidecar(env::FileSystem* files, const std::string& path, const std::string& bytes) {
-  const Result<std::string> sidecar =
-      env::ReadWholeFile(files, path + std::string(kSidecarSuffix), format::kSmallRecordBytesMax);
-  if (!sidecar.ok()) {
-    return sidecar.status().code() == StatusCode::kNotFound ? Status() : sidecar.status();
-  }
-  const std::string_view payload = bytes;
-  const std::string_view text = *sidecar;
-  const format::SnapshotVerdict verdict = format::JudgeSnapshot(&payload, &text);
-  if (verdict == format::SnapshotVerdict::kValid) return {};
-  std::string message =
-      fmt::format("'{}' is {} by its sidecar '{}{}'. Take another copy of the snapshot", path,
-                  format::SnapshotVerdictName(verdict), path, kSidecarSuffix);
-  return verdict == format::SnapshotVerdict::kUnsupported
-             ? Status::UnsupportedFormat(std::move(message))
-             : Status::Corruption(std::move(message));
-}
 
 std::string OperatorText(const SlotDescriptor& slot) {
   const std::string hex = base::ToHex16(slot.operator_id);
@@ -358,7 +320,7 @@ Result<std::unique_ptr<StateSource>> OpenStateSource(env::FileSystem* files,
   if (source.is_file) {
     CAIRN_ASSIGN_OR_RETURN(std::string bytes,
                            env::ReadWholeFile(files, source.path, kSnapshotBytesMax));
-    CAIRN_RETURN_IF_ERROR(CheckSidecar(files, source.path, bytes));
+    CAIRN_RETURN_IF_ERROR(CheckSnapshotSidecar(files, source.path));
     return OpenSnapshot(source.path, std::move(bytes));
   }
   CAIRN_ASSIGN_OR_RETURN(auto cut, checkpoint::CutReader::Open(files, source.path, source.id));

@@ -14,6 +14,7 @@
 
 #include "base/units.h"
 #include "cairn/memory_budget.h"
+#include "cairn/state_domain.h"
 #include "checkpoint/inspect.h"
 #include "checkpoint/loaded_cut.h"
 #include "checkpoint/pipeline.h"
@@ -300,6 +301,21 @@ env::FileSystem* FilesOf(const JobSpec& spec) {
   return spec.files != nullptr ? spec.files : env::PosixFileSystem();
 }
 
+/// Open one subtask of an operator that will never run, and note its slots.
+Status AddSlotsOf(const stream::NodeSpec& node, uint32_t key_groups,
+                  std::vector<SlotDescriptor>* slots) {
+  const auto domain = StateDomain::Create({.name = "describe"});
+  stream::OperatorContext context;
+  context.uid = node.uid;
+  context.key_groups = key_groups;
+  context.range = {0, key_groups};
+  context.state = domain.get();
+  const std::unique_ptr<stream::Operator> op = node.op->Create();
+  CAIRN_RETURN_IF_ERROR(op->Open(context).WithContext("operator " + node.uid));
+  for (const StateTable* table : op->tables()) slots->push_back(table->descriptor());
+  return {};
+}
+
 /// Call `body`, and turn what a library below threw into a status.
 template <class T, class Body>
 Result<T> Guarded(const Body& body) {
@@ -325,6 +341,22 @@ Result<std::string> ExplainJob(const JobSpec& spec) {
   return Guarded<std::string>([&]() -> Result<std::string> {
     CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedJob> job, PrepareJob(spec, FilesOf(spec)));
     return DescribeGraph(job->built.graph);
+  });
+}
+
+Result<JobShape> DescribeJob(const JobSpec& spec) {
+  return Guarded<JobShape>([&]() -> Result<JobShape> {
+    CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedJob> job, PrepareJob(spec, FilesOf(spec)));
+    JobShape shape;
+    shape.pipeline = job->built.pipeline;
+    shape.key_groups = job->options.state_key_groups;
+    for (const stream::StageSpec& stage : job->built.graph.stages) {
+      for (const stream::NodeSpec& node : stage.nodes) {
+        if (node.op == nullptr) continue;
+        CAIRN_RETURN_IF_ERROR(AddSlotsOf(node, shape.key_groups, &shape.slots));
+      }
+    }
+    return shape;
   });
 }
 

@@ -12,7 +12,10 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "cairn/hash.h"
+#include "cairn/state_table.h"
 #include "cairn/status.h"
+#include "checkpoint/cut.h"
 #include "engine/options.h"
 #include "env/file_system.h"
 #include "stream/job_control.h"
@@ -61,5 +64,17 @@ Result<JobResult> RunJob(const JobSpec& spec, const JobControl& control);
 ///
 /// Errors:   as RunJob's that need no checkpoint place.
 Result<std::string> ExplainJob(const JobSpec& spec);
+
+/// What a job declares before it runs.
+struct JobShape {
+  checkpoint::Pipeline pipeline;
+  uint32_t key_groups = kDefaultKeyGroups;
+  std::vector<SlotDescriptor> slots;  ///< of all its operators, in the graph's order
+};
+
+/// As ExplainJob, and open every operator once to learn the slots that it makes.
+///
+/// Errors:   as ExplainJob, and what an operator's Open returned.
+Result<JobShape> DescribeJob(const JobSpec& spec);
 
 }  // namespace cairn::engine
