@@ -10,8 +10,9 @@
 //   size_t MemoryBytes(const T&) const;             memory T owns beyond sizeof(T), for the budget
 // and, when every encoding has one size, `static constexpr size_t kEncodedBytes`. A codec that
 // writes a trivially copyable T's own bytes says `static constexpr bool kRawBytes = true`; the
-// table then hashes keys in registers. EncodedSize and Encode may throw; the row's error names the
-// throw.
+// table then hashes keys in registers. A key codec whose key group is that of a part of the key
+// says which: `static std::string_view GroupKey(std::string_view bytes)`. EncodedSize and Encode
+// may throw; the row's error names the throw.
 //
 // Threads:  all calls are const and made by several threads at once.
 #pragma once

@@ -133,6 +133,24 @@ class Table final : public StateTable {
   /// Live rows now. Threads: the writer's.
   uint64_t size() const;
 
+  // What the typed kinds of state (docs/state/kinds.md) build on.
+
+  /// Where a row is, without its key: good until the row is erased and whatever happens to others.
+  struct Address {
+    uint64_t hash = 0;
+    uint32_t group = 0;  ///< relative to key_groups()
+  };
+  Address AddressOf(KeyArg key, uint64_t fnv) const { return {HashOf(key), RelativeGroup(fnv)}; }
+
+  /// The live row at `address` for which match(const K&, const V&) is true; null when none is. The
+  /// key is valid as the value of Find is. Threads: the writer's.
+  template <class Match>
+  const K* FindAt(Address address, Match&& match) const;
+  /// EraseHashed of the key found at `address`.
+  bool EraseAt(Address address, const K& key) {
+    return EraseRow(address.group, address.hash, key, core_->track_deltas);
+  }
+
  private:
   static_assert(std::is_trivially_copyable_v<K>, "a key is a trivially copyable type or Bytes");
   static constexpr bool kBytesKey = std::is_same_v<K, Bytes>;

@@ -237,7 +237,7 @@ CAIRN_TABLE_TEMPLATE Status CAIRN_TABLE::HashSavedKeys(uint32_t group, const Sav
       fnv = detail::FnvOfObject(raw);
       hashes[row - first] = hasher_.HashObject(raw);
     } else {
-      fnv = Fnv1a64(key);
+      fnv = Fnv1a64(detail::GroupKeyOf<KeyCodec>(key));
       hashes[row - first] = hasher_.Hash(key);
     }
     if (RelativeGroup(fnv) != group) [[unlikely]] {

@@ -78,6 +78,16 @@ constexpr bool HasRawBytes() {
   }
 }
 
+/// The part of an encoded key that decides its key group: all of it, unless the codec says which.
+template <class Codec>
+std::string_view GroupKeyOf(std::string_view key_bytes) {
+  if constexpr (requires { Codec::GroupKey(key_bytes); }) {
+    return Codec::GroupKey(key_bytes);
+  } else {
+    return key_bytes;
+  }
+}
+
 /// Bytes of every encoding, 0 = they differ.
 template <class Codec>
 constexpr size_t FixedEncodedBytes() {

@@ -50,7 +50,7 @@ auto CAIRN_TABLE::WithEncodedKey(const K& key, Use&& use) const {
 
 CAIRN_TABLE_TEMPLATE inline uint64_t CAIRN_TABLE::FnvOf(KeyArg key) const {
   if constexpr (kBytesKey) {
-    return Fnv1a64(key);
+    return Fnv1a64(detail::GroupKeyOf<KeyCodec>(key));
   } else if constexpr (detail::HasRawBytes<KeyCodec>()) {
     return detail::FnvOfObject(key);
   } else {
@@ -518,6 +518,26 @@ CAIRN_TABLE_TEMPLATE const V* CAIRN_TABLE::FindHashed(KeyArg key, uint64_t fnv) 
   uint32_t index = 0;
   if (!FindLive(*entry, hash, ToKey(key), &index)) return nullptr;
   return &ValueOf(SlotsOf(*entry)[index].cell);
+}
+
+CAIRN_TABLE_TEMPLATE template <class Match>
+const K* CAIRN_TABLE::FindAt(Address address, Match&& match) const {
+  const Entry& entry = *EntryOf(address.group, address.hash);
+  const uint8_t* tags = entry.head->tags();
+  const Slot* slots = SlotsOf(entry);
+  uint32_t bucket = detail::HomeBucket(address.hash, entry.local_depth, entry.buckets);
+  for (;;) {
+    const detail::TagBucket bucket_tags(tags + bucket * detail::kBucketSlots);
+    for (uint32_t found = bucket_tags.Match(detail::LiveTag(address.hash)); found != 0;
+         found &= found - 1) {
+      const Slot& slot =
+          slots[bucket * detail::kBucketSlots + static_cast<uint32_t>(std::countr_zero(found))];
+      const K& key = slot.key;
+      if (match(key, ValueOf(slot.cell)) && HashOfStored(key) == address.hash) return &key;
+    }
+    if (bucket_tags.Empty() != 0) return nullptr;
+    if (++bucket == entry.buckets) bucket = 0;
+  }
 }
 
 CAIRN_TABLE_TEMPLATE template <class KeyAt, class FnvAt, class Fn>
