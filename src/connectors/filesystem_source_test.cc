@@ -158,6 +158,32 @@ TEST_F(FilesystemSourceTest, NdjsonAColumnThatNoRowHasIsRefusedAndARareOneIsNot)
   EXPECT_THAT(Read("ndjson", text + "{\"b\":\"x\"}\n"), SizeIs(100'001));
 }
 
+TEST_F(FilesystemSourceTest, NdjsonKeysMayBeWrittenWithEscapesInEveryRow) {
+  EXPECT_THAT(Read("ndjson", "{\"gr\\u00f6\\u00dfe\":1}\n{\"gr\\u00F6\xC3\x9F\\u0065\" : 2}\n",
+                   {{"gr\xC3\xB6\xC3\x9F"
+                     "e",
+                     "bigint"}}),
+              ElementsAre("{\"gr\xC3\xB6\xC3\x9F"
+                          "e\":1}",
+                          "{\"gr\xC3\xB6\xC3\x9F"
+                          "e\":2}"));
+  EXPECT_THAT(Read("ndjson", R"({"x\"y":"\\","\\":1,"\/":2})",
+                   {{"x\"y", "text"}, {"\\", "bigint"}, {"/", "bigint"}}),
+              ElementsAre(R"({"x\"y":"\\","\\":1,"/":2})"));
+  // A value with such a text is no key.
+  EXPECT_THAT(Error("ndjson", R"({"a":"\u0062","c":"\"b\":"})"), HasSubstr("has no column b"));
+}
+
+TEST_F(FilesystemSourceTest, NdjsonAnEscapedKeyIsFoundWhereverBlocksOfTheFileEnd) {
+  const std::string row = "{\"\\u006e\\u0061\\u006d\\u0065\":1}\n";
+  constexpr size_t kBlock = 512 * 1024;
+  for (size_t before = kBlock - row.size() - 2; before <= kBlock + 2; ++before) {
+    const std::string filler = "{\"z\":\"" + std::string(before - 9, 'x') + "\"}\n";
+    ASSERT_EQ(filler.size(), before);
+    EXPECT_THAT(Read("ndjson", filler + row, {{"name", "bigint"}}), SizeIs(2)) << before;
+  }
+}
+
 TEST_F(FilesystemSourceTest, NdjsonDoublesMayBeNoNumbers) {
   EXPECT_THAT(
       Read("ndjson", "{\"d\":\"NaN\"}\n{\"d\":\"-Infinity\"}\n{\"d\":1e300}\n", {{"d", "double"}}),

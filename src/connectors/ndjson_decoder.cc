@@ -474,38 +474,61 @@ class NdjsonDecoder final : public SplitDecoder {
   uint64_t rows_skipped_ = 0;
 };
 
-/// Collect which required names stand as keys, in quotes and followed by ':', in `text`.
+/// The place behind blanks at `at`.
+size_t PassBlanks(std::string_view text, size_t at) {
+  while (at < text.size() && IsJsonSpace(text[at])) ++at;
+  return at;
+}
+
+/// The place of the quote that ends the string whose content begins at `at`; npos = not on the
+/// line.
+size_t EndOfString(std::string_view text, size_t at) {
+  for (; at < text.size() && text[at] != '\n'; ++at) {
+    if (text[at] == '"') return at;
+    if (text[at] == '\\') ++at;
+  }
+  return std::string_view::npos;
+}
+
+/// Take the names out of `missing` that stand as keys in `text`: in quotes, as they are or with
+/// escapes, and followed by ':'. Where strings begin is not known, so every quote is tried.
 void FindKeys(std::string_view text, std::vector<std::string>* missing) {
-  std::erase_if(*missing, [text](const std::string& name) {
+  const auto is_key = [text](size_t end) {
+    const size_t behind = PassBlanks(text, end + 1);
+    return behind < text.size() && text[behind] == ':';
+  };
+  std::erase_if(*missing, [&](const std::string& name) {
     const std::string quoted = '"' + name + '"';
     for (size_t at = text.find(quoted); at != std::string_view::npos;
          at = text.find(quoted, at + 1)) {
-      size_t behind = at + quoted.size();
-      while (behind < text.size() && IsJsonSpace(text[behind])) ++behind;
-      if (behind < text.size() && text[behind] == ':') return true;
+      if (is_key(at + quoted.size() - 1)) return true;
     }
     return false;
   });
-}
-
-/// A name as JSON writers spell it: quotes, backslashes and control characters escaped.
-std::string EscapedName(const std::string& name) {
-  std::string out;
-  for (const char c : name) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
+  if (missing->empty() || text.find('\\') == std::string_view::npos) return;
+  std::string name;
+  for (size_t at = text.find('"'); at != std::string_view::npos; at = text.find('"', at + 1)) {
+    const size_t end = EndOfString(text, at + 1);
+    if (end == std::string_view::npos || !is_key(end)) continue;
+    const std::string_view raw = text.substr(at + 1, end - at - 1);
+    if (raw.find('\\') == std::string_view::npos) continue;
+    name.resize(raw.size());
+    const ptrdiff_t size = Unescape(raw, name.data());
+    if (size < 0) continue;
+    name.resize(static_cast<size_t>(size));
+    std::erase(*missing, name);
+    if (missing->empty()) return;
   }
-  return out;
 }
 
 }  // namespace
 
 Status CheckNdjsonKeys(const std::shared_ptr<const env::RandomAccessFile>& file,
                        const std::string& path, const ColumnSet& columns) {
-  std::vector<std::string> missing;
-  for (const std::string& name : columns.required) missing.push_back(EscapedName(name));
+  std::vector<std::string> missing = columns.required;
+  // A key may lie over the end of a block, each of its bytes written as an escape of six.
   size_t overlap = 64;
-  for (const std::string& name : missing) overlap = std::max(overlap, name.size() + 64);
+  for (const std::string& name : missing) overlap = std::max(overlap, 6 * name.size() + 64);
   BlockReader reader(file, path, 0);
   bool blank = true;
   while (!missing.empty()) {
