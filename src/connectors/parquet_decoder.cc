@@ -26,22 +26,43 @@ auto Guarded(const std::string& path, Call call) -> decltype(call()) {
   } catch (const std::bad_alloc&) {
     return Status::ResourceExhausted("no memory to read " + path);
   } catch (const std::exception& error) {
-    return Status::Corruption(path + " is not a readable Parquet file: " + error.what());
+    return Status::InvalidArgument(path + " is not a readable Parquet file: " + error.what());
   }
 }
 
-Result<std::unique_ptr<parquet::arrow::FileReader>> OpenFile(
-    std::shared_ptr<const env::RandomAccessFile> file, const std::string& path) {
+/// What Arrow says of a file of input. Whatever is wrong with its bytes is bad input: Arrow tells
+/// some of it as failures of the disk, whose own are kept in `input`.
+Status ReadStatus(const arrow::Status& status, const ArrowInput& input, const std::string& path) {
+  if (status.ok()) return {};
+  if (!input.failure().ok()) return input.failure().WithContext("reading " + path);
+  if (status.IsOutOfMemory() || status.IsCapacityError()) {
+    return Status::ResourceExhausted(path + ": " + status.message());
+  }
+  return Status::InvalidArgument(path + " is not a readable Parquet file: " + status.message());
+}
+
+/// A Parquet file and what it is read through.
+struct ParquetFile {
+  std::shared_ptr<ArrowInput> input;
+  std::unique_ptr<parquet::arrow::FileReader> reader;
+};
+
+Result<ParquetFile> OpenFile(std::shared_ptr<const env::RandomAccessFile> file,
+                             const std::string& path) {
+  ParquetFile opened;
+  opened.input = std::make_shared<ArrowInput>(std::move(file));
+  parquet::ReaderProperties checked = parquet::default_reader_properties();
+  checked.set_page_checksum_verification(true);
   parquet::arrow::FileReaderBuilder builder;
-  CAIRN_RETURN_IF_ERROR(
-      FromArrow(builder.Open(ToArrow(std::move(file))), path + " is not a readable Parquet file"));
+  CAIRN_RETURN_IF_ERROR(ReadStatus(builder.Open(opened.input, checked), *opened.input, path));
   parquet::ArrowReaderProperties properties(/*use_threads=*/false);
   properties.set_batch_size(kBatchRows);
   properties.set_pre_buffer(false);  // it would read ahead on Arrow's I/O threads
   builder.properties(properties);
   auto reader = builder.Build();
-  if (!reader.ok()) return FromArrow(reader.status(), path);
-  return *std::move(reader);
+  CAIRN_RETURN_IF_ERROR(ReadStatus(reader.status(), *opened.input, path));
+  opened.reader = *std::move(reader);
+  return opened;
 }
 
 bool IsText(arrow::Type::type id) {
@@ -108,8 +129,7 @@ Status CheckField(const parquet::arrow::SchemaManifest& manifest, const std::str
 
 class ParquetDecoder final : public SplitDecoder {
  public:
-  ParquetDecoder(std::unique_ptr<parquet::arrow::FileReader> file, std::string path,
-                 std::shared_ptr<arrow::Schema> schema,
+  ParquetDecoder(ParquetFile file, std::string path, std::shared_ptr<arrow::Schema> schema,
                  std::unique_ptr<arrow::RecordBatchReader> rows, uint64_t rows_in_group,
                  uint64_t first_row)
       : file_(std::move(file)),
@@ -130,11 +150,12 @@ class ParquetDecoder final : public SplitDecoder {
     if (schema_->num_fields() == 0) return CountOnly();
     for (;;) {
       std::shared_ptr<arrow::RecordBatch> batch;
-      CAIRN_RETURN_IF_ERROR(FromArrow(rows_->ReadNext(&batch), path_));
+      CAIRN_RETURN_IF_ERROR(ReadStatus(rows_->ReadNext(&batch), *file_.input, path_));
       if (batch == nullptr) {
         if (row_ != rows_in_group_) {
-          return Status::Corruption(path_ + ": a row group ends after " + std::to_string(row_) +
-                                    " rows, its footer says " + std::to_string(rows_in_group_));
+          return Status::InvalidArgument(path_ + ": a row group ends after " +
+                                         std::to_string(row_) + " rows, its footer says " +
+                                         std::to_string(rows_in_group_));
         }
         return std::shared_ptr<arrow::RecordBatch>();
       }
@@ -161,10 +182,10 @@ class ParquetDecoder final : public SplitDecoder {
     for (const std::shared_ptr<arrow::Field>& field : schema_->fields()) {
       const std::string context = path_ + ", column " + field->name();
       std::shared_ptr<arrow::Array> array = batch.GetColumnByName(field->name());
-      if (array == nullptr) return Status::Corruption(context + ": the column was not read");
+      if (array == nullptr) return Status::Internal(context + ": the column was not read");
       if (!array->type()->Equals(*field->type())) {
         arrow::compute::CastOptions options = arrow::compute::CastOptions::Safe();
-        options.allow_time_truncate = true;
+        options.allow_time_truncate = field->type()->id() == arrow::Type::TIMESTAMP;
         auto cast = arrow::compute::Cast(*array, field->type(), options);
         if (!cast.ok()) return Status::InvalidArgument(context + ": " + cast.status().message());
         array = *std::move(cast);
@@ -187,10 +208,10 @@ class ParquetDecoder final : public SplitDecoder {
     const char* const begin =
         reinterpret_cast<const char*>(text.value_data()->data()) + text.value_offset(0);
     if (format::IsUtf8({begin, static_cast<size_t>(text.total_values_length())})) return {};
-    return Status::Corruption(context + ": a value is not valid UTF-8");
+    return Status::InvalidArgument(context + ": a value is not valid UTF-8");
   }
 
-  std::unique_ptr<parquet::arrow::FileReader> file_;
+  ParquetFile file_;
   std::string path_;
   std::shared_ptr<arrow::Schema> schema_;
   std::unique_ptr<arrow::RecordBatchReader> rows_;
@@ -204,7 +225,8 @@ class ParquetDecoder final : public SplitDecoder {
 Result<uint64_t> CheckParquetFile(const std::shared_ptr<const env::RandomAccessFile>& file,
                                   const std::string& path, const arrow::Schema& table) {
   return Guarded(path, [&]() -> Result<uint64_t> {
-    CAIRN_ASSIGN_OR_RETURN(auto reader, OpenFile(file, path));
+    CAIRN_ASSIGN_OR_RETURN(const ParquetFile opened, OpenFile(file, path));
+    const parquet::arrow::FileReader* const reader = opened.reader.get();
     for (const std::shared_ptr<arrow::Field>& column : table.fields()) {
       CAIRN_RETURN_IF_ERROR(CheckField(reader->manifest(), path, *column));
     }
@@ -216,7 +238,8 @@ Result<std::unique_ptr<SplitDecoder>> OpenParquetDecoder(
     std::shared_ptr<const env::RandomAccessFile> file, const std::string& path,
     const ColumnSet& columns, uint64_t row_group, uint64_t first_row) {
   return Guarded(path, [&]() -> Result<std::unique_ptr<SplitDecoder>> {
-    CAIRN_ASSIGN_OR_RETURN(auto reader, OpenFile(std::move(file), path));
+    CAIRN_ASSIGN_OR_RETURN(ParquetFile opened, OpenFile(std::move(file), path));
+    parquet::arrow::FileReader* const reader = opened.reader.get();
     if (row_group >= static_cast<uint64_t>(reader->num_row_groups())) {
       return Status::InvalidArgument(path + " has no row group " + std::to_string(row_group));
     }
@@ -230,9 +253,9 @@ Result<std::unique_ptr<SplitDecoder>> OpenParquetDecoder(
     }
     std::unique_ptr<arrow::RecordBatchReader> rows;
     if (!places.empty()) {
-      auto opened = reader->GetRecordBatchReader({static_cast<int>(row_group)}, places);
-      if (!opened.ok()) return FromArrow(opened.status(), path);
-      rows = *std::move(opened);
+      auto in_group = reader->GetRecordBatchReader({static_cast<int>(row_group)}, places);
+      CAIRN_RETURN_IF_ERROR(ReadStatus(in_group.status(), *opened.input, path));
+      rows = *std::move(in_group);
     }
     const auto metadata = reader->parquet_reader()->metadata();
     const uint64_t rows_in_group =
@@ -242,7 +265,7 @@ Result<std::unique_ptr<SplitDecoder>> OpenParquetDecoder(
                                      " of a row group of " + std::to_string(rows_in_group));
     }
     std::unique_ptr<SplitDecoder> decoder = std::make_unique<ParquetDecoder>(
-        std::move(reader), path, columns.schema, std::move(rows), rows_in_group, first_row);
+        std::move(opened), path, columns.schema, std::move(rows), rows_in_group, first_row);
     return decoder;
   });
 }

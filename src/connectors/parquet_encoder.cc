@@ -47,6 +47,7 @@ class ParquetEncoder final : public FileEncoder {
     auto properties = parquet::WriterProperties::Builder()
                           .compression(compression)
                           ->max_row_group_length(kRowGroupRows)
+                          ->enable_page_checksum()
                           ->build();
     auto arrow_properties = parquet::ArrowWriterProperties::Builder().build();
     auto writer = parquet::arrow::FileWriter::Open(*file_schema_, arrow::default_memory_pool(),
