@@ -35,7 +35,7 @@ Result<std::unique_ptr<stream::Source>> FilesystemSourceOf(const stream::TableDe
                                                            env::FileSystem* files) {
   OptionReader reader(table);
   FilesystemSourceOptions options;
-  options.path = reader.RequiredText("path");
+  options.path = reader.Path("path");
   options.format = ReadFormat(&reader);
   options.on_error = static_cast<OnError>(reader.Choice("on_error", {"fail", "skip"}, 0));
   options.split_bytes = reader.Number("split_bytes", kDefaultSplitBytes, 1, uint64_t{1} << 40);
@@ -47,6 +47,8 @@ Result<std::unique_ptr<stream::Source>> FilesystemSourceOf(const stream::TableDe
   reader.AlsoKnown({"changelog"});
   if (options.format == FileFormat::kParquet) reader.AlsoKnown({"compression"});
   CAIRN_RETURN_IF_ERROR(reader.Finish());
+  reader.MayChange({"on_error"});
+  options.identity = reader.Identity();
   if (options.format == FileFormat::kParquet && options.on_error == OnError::kSkip) {
     return Status::InvalidArgument("table " + table.name +
                                    ": on_error = 'skip' is for lines of text; a Parquet file is "
@@ -66,7 +68,18 @@ Result<std::unique_ptr<stream::Source>> NexmarkSourceOf(const stream::TableDefin
   options.seed = reader.Number("seed", 1, 0, UINT64_MAX);
   options.rate = reader.Number("rate", 0, 0, 1'000'000'000);
   CAIRN_RETURN_IF_ERROR(reader.Finish());
+  reader.MayChange({"events", "rate"});  // more events only add bids
+  options.identity = reader.Identity();
   return MakeNexmarkSource(table, columns, options, clock);
+}
+
+/// "a BIGINT, b TEXT".
+std::string ColumnsText(const stream::TableDefinition& table) {
+  std::string text;
+  for (const stream::ColumnDefinition& column : table.columns) {
+    text += (text.empty() ? "" : ", ") + column.name + " " + stream::SqlTypeName(*column.type);
+  }
+  return text;
 }
 
 Result<std::unique_ptr<stream::Sink>> FilesystemSinkOf(const stream::TableDefinition& table,
@@ -74,7 +87,7 @@ Result<std::unique_ptr<stream::Sink>> FilesystemSinkOf(const stream::TableDefini
                                                        env::FileSystem* files) {
   OptionReader reader(table);
   FilesystemSinkOptions options;
-  options.path = reader.RequiredText("path");
+  options.path = reader.Path("path");
   options.format = ReadFormat(&reader);
   options.changelog = reader.Bool("changelog", false);
   if (options.format == FileFormat::kCsv) {
@@ -86,6 +99,9 @@ Result<std::unique_ptr<stream::Sink>> FilesystemSinkOf(const stream::TableDefini
   }
   reader.AlsoKnown({"on_error", "split_bytes"});
   CAIRN_RETURN_IF_ERROR(reader.Finish());
+  reader.MayChange({"compression"});  // each file says its own
+  reader.Note("columns", ColumnsText(table));
+  options.identity = reader.Identity();
   if (updating && !options.changelog) {
     return Status::InvalidArgument(
         "table " + table.name +

@@ -97,7 +97,38 @@ TEST_F(FactoryTest, IdentitiesTellTablesApart) {
   };
   EXPECT_EQ(identity(Files({})), identity(Files({{"on_error", "skip"}})));
   EXPECT_NE(identity(Files({})), identity(Files({{"path", "/q"}})));
-  EXPECT_NE(identity(Files({})), identity(Files({{"delimiter", ";"}})));
+  for (const auto& [name, value] : std::map<std::string, std::string>{{"format", "ndjson"},
+                                                                      {"split_bytes", "100"},
+                                                                      {"delimiter", ";"},
+                                                                      {"quote", "'"},
+                                                                      {"header", "false"},
+                                                                      {"null", "NULL"}}) {
+    auto options = Files({}).options;
+    options[name] = value;
+    EXPECT_NE(identity(Files({})), identity(Table({{"a", "bigint"}}, options))) << name;
+  }
+}
+
+TEST_F(FactoryTest, EveryOptionOfASinkThatChangesItsFilesIsOfItsIdentity) {
+  const auto identity = [this](std::map<std::string, std::string> more,
+                               std::vector<TestColumn> columns = {{"a", "bigint"}}) {
+    more.insert({{"path", "/p"}, {"format", "csv"}});
+    auto sink = MakeSink(Table(std::move(columns), more), false, "w", &files_);
+    EXPECT_TRUE(sink.ok()) << sink.status().ToString();
+    return (*sink)->Identity();
+  };
+  const std::map<std::string, std::string> others = {
+      {"path", "/q"}, {"format", "ndjson"}, {"changelog", "true"}, {"delimiter", ";"},
+      {"quote", "'"}, {"header", "false"},  {"null", "NULL"}};
+  for (const auto& [name, value] : others) {
+    EXPECT_NE(identity({}), identity({{name, value}})) << name;
+  }
+  EXPECT_NE(identity({}), identity({}, {{"b", "bigint"}}));
+  EXPECT_NE(identity({}), identity({}, {{"a", "text"}}));
+  // The same said in other words.
+  EXPECT_EQ(identity({}), identity({{"delimiter", ","}, {"header", "1"}, {"path", "/p//"}}));
+  EXPECT_EQ(identity({{"format", "parquet"}}),
+            identity({{"format", "parquet"}, {"compression", "zstd"}}));
 }
 
 TEST_F(FactoryTest, BlackholeCountsRows) {

@@ -291,15 +291,7 @@ class FilesystemSink final : public stream::Sink {
     return {};
   }
 
-  std::string Identity() const override {
-    const FilesystemSinkOptions& options = directory_->options;
-    nlohmann::ordered_json identity;
-    identity["connector"] = "filesystem";
-    identity["path"] = options.path;
-    identity["format"] = ExtensionOf(options.format);
-    identity["changelog"] = options.changelog;
-    return identity.dump();
-  }
+  std::string Identity() const override { return directory_->options.identity; }
 
  private:
   Status Publish(const Descriptor& descriptor) {
@@ -387,7 +379,6 @@ Result<std::unique_ptr<stream::Sink>> MakeFilesystemSink(const stream::TableDefi
                                                          FilesystemSinkOptions options,
                                                          const std::string& writer_id,
                                                          env::FileSystem* files) {
-  while (options.path.size() > 1 && options.path.back() == '/') options.path.pop_back();
   auto directory = std::make_shared<Directory>();
   directory->options = std::move(options);
   directory->schema = SchemaOf(table);

@@ -31,6 +31,7 @@
 namespace cairn::connectors {
 
 struct FilesystemSinkOptions {
+  std::string identity;  ///< of the sink: JSON
   std::string path;
   FileFormat format = FileFormat::kNdjson;
   bool changelog = false;

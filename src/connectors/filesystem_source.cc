@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "connectors/block_reader.h"
@@ -303,22 +302,7 @@ class FilesystemSource final : public stream::Source {
     return reader;
   }
 
-  std::string Identity() const override {
-    constexpr const char* kFormats[] = {"ndjson", "csv", "parquet"};
-    nlohmann::ordered_json identity;
-    identity["connector"] = "filesystem";
-    identity["path"] = table_->options.path;
-    identity["format"] = kFormats[static_cast<int>(table_->options.format)];
-    identity["split_bytes"] = table_->options.split_bytes;
-    if (table_->options.format == FileFormat::kCsv) {
-      const CsvOptions& csv = table_->options.csv;
-      identity["delimiter"] = std::string(1, csv.dialect.delimiter);
-      identity["quote"] = std::string(1, csv.dialect.quote);
-      identity["header"] = csv.header;
-      identity["null"] = csv.null_text;
-    }
-    return identity.dump();
-  }
+  std::string Identity() const override { return table_->options.identity; }
 
  private:
   std::shared_ptr<const Table> table_;

@@ -27,6 +27,7 @@ namespace cairn::connectors {
 enum class FileFormat : uint8_t { kNdjson, kCsv, kParquet };
 
 struct FilesystemSourceOptions {
+  std::string identity;  ///< of the source: JSON
   std::string path;
   FileFormat format = FileFormat::kNdjson;
   CsvOptions csv;

@@ -165,13 +165,7 @@ class NexmarkSource final : public stream::Source {
     return reader;
   }
 
-  std::string Identity() const override {
-    nlohmann::ordered_json identity;
-    identity["connector"] = "nexmark";
-    identity["table"] = kTableName;
-    identity["seed"] = options_.seed;
-    return identity.dump();
-  }
+  std::string Identity() const override { return options_.identity; }
 
  private:
   static Result<Cursor> Parse(const SplitProgress& split) {

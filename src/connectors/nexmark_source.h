@@ -19,7 +19,8 @@ namespace cairn::connectors {
 struct NexmarkOptions {
   uint64_t events = 0;  ///< how many bids
   uint64_t seed = 1;
-  uint64_t rate = 0;  ///< bids a second over all subtasks; 0 = as fast as it can
+  uint64_t rate = 0;     ///< bids a second over all subtasks; 0 = as fast as it can
+  std::string identity;  ///< of the source: JSON
 };
 
 Result<std::unique_ptr<stream::Source>> MakeNexmarkSource(const stream::TableDefinition& table,
