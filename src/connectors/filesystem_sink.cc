@@ -30,6 +30,10 @@ std::string ToJson(const Descriptor& descriptor) {
   return json.dump();
 }
 
+/// The way out when what a checkpoint says was written cannot be had again.
+constexpr const char* kStartAnew =
+    "a run with another place (--checkpoints) and an empty directory writes all rows again";
+
 /// True for a plain name: a damaged descriptor must not reach outside the directory.
 bool IsFileName(const std::string& name) {
   return !name.empty() && name.find('/') == std::string::npos &&
@@ -278,8 +282,9 @@ class FilesystemSink final : public stream::Sink {
   }
 
   Status Recover(const std::vector<std::string>& committed) override {
-    CAIRN_RETURN_IF_ERROR(MakeDirectory());
+    // First, so that a directory that is gone with its rows is not made anew, empty.
     CAIRN_RETURN_IF_ERROR(Commit(committed));
+    CAIRN_RETURN_IF_ERROR(MakeDirectory());
     CAIRN_ASSIGN_OR_RETURN(const auto entries,
                            directory_->files->ListDirectory(directory_->options.path));
     const std::string prefix = directory_->StagedPrefix();
@@ -307,8 +312,11 @@ class FilesystemSink final : public stream::Sink {
     if (!staged_info.ok() && !staged_missing) return staged_info.status();
     if (!final_info.ok() && !final_missing) return final_info.status();
     if (staged_missing && final_missing) {
-      return Status::Corruption("committed rows are gone: neither " + staged + " nor " + final +
-                                " exists (" + std::to_string(descriptor.rows) + " rows)");
+      return Status::Corruption(
+          "committed rows are gone: neither " + final + " nor " + staged + " exists (" +
+          std::to_string(descriptor.rows) + " rows). Put " +
+          (files->Stat(directory_->options.path).ok() ? "the file" : "the directory") +
+          " back; or give the rows up and start anew: " + kStartAnew);
     }
     if (!staged_missing && !final_missing) {
       // Some file systems can leave both names of a rename after a power cut.
@@ -322,7 +330,8 @@ class FilesystemSink final : public stream::Sink {
     const uint64_t size = staged_missing ? final_info->size : staged_info->size;
     if (size != descriptor.bytes) {
       return Status::Corruption((staged_missing ? final : staged) + " has " + std::to_string(size) +
-                                " bytes, its checkpoint says " + std::to_string(descriptor.bytes));
+                                " bytes, its checkpoint says " + std::to_string(descriptor.bytes) +
+                                ". Put the file back as it was; or start anew: " + kStartAnew);
     }
     return staged_missing ? Status() : files->Rename(staged, final);
   }

@@ -112,6 +112,22 @@ TEST_F(FilesystemSinkTest, PreparedRowsThatAreGoneAreCorruption) {
   EXPECT_EQ(sink->Commit({descriptor}).code(), StatusCode::kCorruption);
 }
 
+TEST_F(FilesystemSinkTest, ADirectoryThatIsGoneWithItsRowsIsToldWithWhatToDoAndNotMadeAnew) {
+  auto sink = Sink(&files_);
+  ASSERT_TRUE(sink->Recover({}).ok());
+  auto writer = *sink->CreateWriter(0);
+  ASSERT_TRUE(writer->Write(Plain(Numbers(1, 2))).ok());
+  const std::string descriptor = **writer->Prepare(base::CheckpointId(1));
+  ASSERT_TRUE(sink->Commit({descriptor}).ok());
+  for (const auto& [path, bytes] : Visible()) ASSERT_TRUE(files_.RemoveFile("/out/" + path).ok());
+  ASSERT_TRUE(files_.RemoveDirectory("/out").ok());
+  const Status status = Sink(&files_)->Recover({descriptor});
+  EXPECT_EQ(status.code(), StatusCode::kCorruption);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("Put the directory back"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--checkpoints"));
+  EXPECT_EQ(files_.Stat("/out").status().code(), StatusCode::kNotFound);
+}
+
 TEST_F(FilesystemSinkTest, StagedRowsOfAnotherLengthAreCorruption) {
   auto sink = Sink(&files_);
   ASSERT_TRUE(sink->Recover({}).ok());
