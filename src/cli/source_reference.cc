@@ -15,7 +15,13 @@ Result<std::string_view> StripScheme(std::string_view text) {
   const size_t colon = text.find("://");
   if (colon == std::string_view::npos) return text;
   const std::string_view scheme = text.substr(0, colon);
-  if (scheme == "file") return text.substr(colon + 3);
+  if (scheme == "file") {
+    const std::string_view path = text.substr(colon + 3);
+    if (path.empty() || path.front() == '/') return path;
+    return Status::InvalidArgument(fmt::format(
+        "'{}' names a host. Write file:///absolute/path, or a relative directory without file://",
+        text));
+  }
   return Status::InvalidArgument(fmt::format(
       "'{}' has the unknown scheme '{}'. Name a directory, file://DIR or a snapshot file", text,
       scheme));

@@ -55,8 +55,8 @@ TEST_F(SourceReferenceTest, WhatIsNotThereIsNotFound) {
 }
 
 TEST_F(SourceReferenceTest, OtherSchemesAndIdsAreRefused) {
-  for (const char* text :
-       {"s3://bucket/a", "", "file://", "/jobs/a.cairn@x", "/jobs/a.cairn@0", "/jobs/a.cairn@-1"}) {
+  for (const char* text : {"s3://bucket/a", "", "file://", "file://jobs/a.cairn", "/jobs/a.cairn@x",
+                           "/jobs/a.cairn@0", "/jobs/a.cairn@-1"}) {
     EXPECT_EQ(ResolveSource(&files_, text).status().code(), StatusCode::kInvalidArgument) << text;
   }
 }

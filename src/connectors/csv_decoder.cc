@@ -68,13 +68,19 @@ class CsvDecoder final : public SplitDecoder {
         end_ = 0;
         continue;
       }
+      // A row that the file's end leaves open comes alone: what is behind it is not its end, and
+      // the position stays before it.
+      if (scanner_.rows()[last - 1].unclosed && last - first > 1) --last;
       CAIRN_ASSIGN_OR_RETURN(auto batch, Decode(first, last));
+      const CsvRow& last_row = scanner_.rows()[last - 1];
+      if (last_row.unclosed) open_row_ = reader_.offset() + last_row.start;
       next_row_ = last;
       if (batch != nullptr) return batch;
     }
   }
 
   uint64_t position() const override {
+    if (open_row_) return *open_row_;
     const size_t behind =
         next_row_ < scanner_.rows().size() ? scanner_.rows()[next_row_].start : scanned_;
     return reader_.offset() + behind;
@@ -252,8 +258,9 @@ class CsvDecoder final : public SplitDecoder {
   uint32_t file_column_count_;
   uint64_t end_;
   CsvScanner scanner_;
-  size_t scanned_ = 0;   ///< bytes of the block that rows take
-  size_t next_row_ = 0;  ///< index in scanner_.rows()
+  size_t scanned_ = 0;                ///< bytes of the block that rows take
+  size_t next_row_ = 0;               ///< index in scanner_.rows()
+  std::optional<uint64_t> open_row_;  ///< where the skipped last row of an unclosed quote begins
   bool has_text_ = false;
   bool all_utf8_ = true;
   std::vector<CsvRow> chosen_;
@@ -322,8 +329,8 @@ Result<CsvHeader> ReadCsvHeader(const std::shared_ptr<const env::RandomAccessFil
 
 Result<std::unique_ptr<SplitDecoder>> OpenCsvDecoder(
     std::shared_ptr<const env::RandomAccessFile> file, const std::string& path,
-    const CsvOptions& options, const ColumnSet& columns, uint64_t offset, uint64_t end) {
-  CAIRN_ASSIGN_OR_RETURN(const CsvHeader header, ReadCsvHeader(file, path, options, columns));
+    const CsvOptions& options, const CsvHeader& header, const ColumnSet& columns, uint64_t offset,
+    uint64_t end) {
   CAIRN_ASSIGN_OR_RETURN(auto builders, MakeBuilders(*columns.schema));
   std::vector<uint32_t> places;
   for (const std::string& name : columns.schema->field_names()) {

@@ -44,6 +44,7 @@ Result<CsvHeader> ReadCsvHeader(const std::shared_ptr<const env::RandomAccessFil
 /// Decode the rows that start in [offset, end) of a file; `offset` is the start of a row.
 Result<std::unique_ptr<SplitDecoder>> OpenCsvDecoder(
     std::shared_ptr<const env::RandomAccessFile> file, const std::string& path,
-    const CsvOptions& options, const ColumnSet& columns, uint64_t offset, uint64_t end);
+    const CsvOptions& options, const CsvHeader& header, const ColumnSet& columns, uint64_t offset,
+    uint64_t end);
 
 }  // namespace cairn::connectors

@@ -6,9 +6,11 @@
 //  1. A reader made from saved progress returns exactly the rows that were not returned before.
 //  2. A file that was cut or replaced since it was read is refused; one that grew, and new files in
 //     the directory, are new input for the next run. Input that grows while it is read is taken up
-//     to the size it had when its split was opened.
+//     to the size it had when the run began. Only what was read binds: the rest may change.
 //  3. A last line without line feed is a row. If the file later grows, it must grow by a line feed
-//     first.
+//     first. A row whose quote the file's end leaves open is bad, and looked at again when the file
+//     has grown.
+//  4. A file is known by its identity (env::FileInfo), else by its name; its contents must agree.
 #pragma once
 
 #include <memory>

@@ -216,8 +216,12 @@ TEST_F(FilesystemSourceTest, CsvQuotedValuesHoldAnything) {
 TEST_F(FilesystemSourceTest, CsvByteOrderMarkAndBlankLinesArePassedOver) {
   EXPECT_THAT(Read("csv", "\xEF\xBB\xBF\"a\",b\n\n1,x\n\r\n2,y\n\n"),
               ElementsAre(R"({"a":1,"b":"x"})", R"({"a":2,"b":"y"})"));
-  EXPECT_THAT(Read("ndjson", "\xEF\xBB\xBF{\"a\":1,\"b\":\"x\"}\n"),
-              ElementsAre(R"({"a":1,"b":"x"})"));
+  for (const char* split_bytes : {"1", "2", "3", "4", "1000"}) {
+    EXPECT_THAT(Read("ndjson", "\xEF\xBB\xBF{\"a\":1,\"b\":\"x\"}\n",
+                     {{"a", "bigint"}, {"b", "text"}}, {{"split_bytes", split_bytes}}),
+                ElementsAre(R"({"a":1,"b":"x"})"))
+        << split_bytes;
+  }
 }
 
 TEST_F(FilesystemSourceTest, CsvOptionsChangeTheDialect) {
@@ -461,8 +465,10 @@ TEST_P(TextSplits, AFileThatIsGoneBeforeItsEndIsTold) {
 TEST_P(TextSplits, ADamagedPositionIsCorruption) {
   const auto table = TableWithSplits(80);
   auto source = MakeSource(table, AllColumns(table), &files_);
-  for (const char* position : {"", "{}", "x", "{\"at\":-1,\"size\":1,\"sample\":1,\"crc\":1}",
-                               "{\"at\":1,\"size\":1,\"sample\":2,\"crc\":1}"}) {
+  for (const char* position : {"{}", "x", R"({"from":0,"at":-1,"size":1,"file":"","samples":[]})",
+                               R"({"from":2,"at":1,"size":1,"file":"","samples":[]})",
+                               R"({"from":0,"at":1,"size":1,"file":"","samples":[[0,2,1]]})",
+                               R"({"from":0,"at":1,"size":1,"file":"","samples":[[2,0,1]]})"}) {
     EXPECT_EQ((*source)->Discover({{"f#0", position, false}}).status().code(),
               StatusCode::kCorruption)
         << position;

@@ -58,7 +58,9 @@ inline FuzzRead ReadForFuzz(env::FileSystem* files, const std::string& format, u
     CAIRN_CHECK(text->Append(rows, &buffer).ok());
     if (resume) {
       result.skipped += (*reader)->rows_skipped();
-      reader = (*source)->CreateReader((*reader)->Progress());
+      splits = (*source)->Discover((*reader)->Progress());
+      CAIRN_CHECK(splits.ok());
+      reader = (*source)->CreateReader(*splits);
     }
   }
   result.skipped += (*reader)->rows_skipped();

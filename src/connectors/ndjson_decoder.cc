@@ -523,6 +523,13 @@ void FindKeys(std::string_view text, std::vector<std::string>* missing) {
 
 }  // namespace
 
+Result<uint64_t> FirstNdjsonRow(const env::RandomAccessFile& file) {
+  char mark[kByteOrderMark.size()];
+  if (file.size() < sizeof(mark)) return uint64_t{0};
+  CAIRN_RETURN_IF_ERROR(file.ReadExactly(0, mark));
+  return std::string_view(mark, sizeof(mark)) == kByteOrderMark ? sizeof(mark) : uint64_t{0};
+}
+
 Status CheckNdjsonKeys(const std::shared_ptr<const env::RandomAccessFile>& file,
                        const std::string& path, const ColumnSet& columns) {
   std::vector<std::string> missing = columns.required;
@@ -548,13 +555,6 @@ Result<std::unique_ptr<SplitDecoder>> OpenNdjsonDecoder(
     std::shared_ptr<const env::RandomAccessFile> file, const std::string& path, OnError on_error,
     const ColumnSet& columns, uint64_t offset, uint64_t end) {
   CAIRN_ASSIGN_OR_RETURN(auto builders, MakeBuilders(*columns.schema));
-  if (offset == 0) {
-    char mark[3];
-    if (file->size() >= sizeof(mark)) {
-      CAIRN_RETURN_IF_ERROR(file->ReadExactly(0, mark));
-      if (std::string_view(mark, sizeof(mark)) == kByteOrderMark) offset = sizeof(mark);
-    }
-  }
   BlockReader reader(std::move(file), path, offset);
   std::unique_ptr<SplitDecoder> decoder = std::make_unique<NdjsonDecoder>(
       std::move(reader), on_error, columns.schema, std::move(builders), end);

@@ -18,6 +18,9 @@
 
 namespace cairn::connectors {
 
+/// Where the first row begins: behind a byte order mark, if there is one.
+Result<uint64_t> FirstNdjsonRow(const env::RandomAccessFile& file);
+
 /// Check that every required column is a key of some row of the file. An empty file passes.
 ///
 /// Cost:     reads the first block; the whole file only when a column is not found there.

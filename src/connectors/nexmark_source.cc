@@ -24,7 +24,11 @@ constexpr uint64_t kBatchesPerSecond = 50;
 
 std::string PositionOf(uint64_t bid) { return "{\"bid\":" + std::to_string(bid) + "}"; }
 
-Result<uint64_t> ParsePosition(const SplitProgress& split) {
+/// The first bid of a split, where it is when it has no position yet.
+uint64_t FirstOf(uint64_t split) { return split * kBlockBids; }
+
+Result<uint64_t> ParsePosition(const SplitProgress& split, uint64_t index) {
+  if (split.position.empty()) return FirstOf(index);
   const auto json = nlohmann::json::parse(split.position, nullptr, /*allow_exceptions=*/false);
   if (json.is_object() && json.contains("bid") && json["bid"].is_number_unsigned()) {
     return json["bid"].get<uint64_t>();
@@ -97,7 +101,8 @@ class NexmarkReader final : public stream::SourceReader {
   std::vector<SplitProgress> Progress() const override {
     std::vector<SplitProgress> progress;
     for (const Cursor& cursor : cursors_) {
-      progress.push_back({SplitName(kTableName, cursor.split), PositionOf(cursor.next),
+      const bool begun = cursor.next != FirstOf(cursor.split);
+      progress.push_back({SplitName(kTableName, cursor.split), begun ? PositionOf(cursor.next) : "",
                           cursor.next >= options_.events});
     }
     return progress;
@@ -146,8 +151,7 @@ class NexmarkSource final : public stream::Source {
     }
     for (uint64_t split = 0; split < kSplits; ++split) {
       if (known[split]) continue;
-      const uint64_t first = split * kBlockBids;
-      splits.push_back({SplitName(kTableName, split), PositionOf(first), first >= options_.events});
+      splits.push_back({SplitName(kTableName, split), "", FirstOf(split) >= options_.events});
     }
     return splits;
   }
@@ -172,7 +176,7 @@ class NexmarkSource final : public stream::Source {
     std::string name;
     Cursor cursor{};
     CAIRN_RETURN_IF_ERROR(ParseSplitName(split.split, &name, &cursor.split));
-    CAIRN_ASSIGN_OR_RETURN(cursor.next, ParsePosition(split));
+    CAIRN_ASSIGN_OR_RETURN(cursor.next, ParsePosition(split, cursor.split));
     if (name != kTableName || cursor.split >= kSplits ||
         InSplit(cursor.next, cursor.split) != cursor.next) {
       return Status::Corruption("saved split " + split.split + " at " + split.position +

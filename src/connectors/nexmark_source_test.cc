@@ -183,7 +183,7 @@ TEST(NexmarkSource, ColumnsItDoesNotHaveAreRefused) {
 
 TEST(NexmarkSource, PositionsOfOtherSplitsAreCorruption) {
   auto source = MakeSource(Bids(10'000), {0}, nullptr);
-  for (const char* position : {"", "{}", "{\"bid\":-1}", "{\"bid\":1024}"}) {
+  for (const char* position : {"x", "{}", "{\"bid\":-1}", "{\"bid\":1024}"}) {
     EXPECT_EQ((*source)->Discover({{"bid#0", position, false}}).status().code(),
               StatusCode::kCorruption)
         << position;

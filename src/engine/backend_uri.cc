@@ -96,6 +96,19 @@ BackendUri SplitUri(std::string_view uri, std::string* query) {
   return parts;
 }
 
+/// file://host/x would silently become the relative directory host/x.
+Status RefuseHost(const BackendUri& parts) {
+  const bool is_file = parts.scheme == "file" || parts.scheme == "changelog+file";
+  if (!is_file || parts.text.find("://") == std::string::npos || parts.path.empty() ||
+      parts.path.front() == '/') {
+    return {};
+  }
+  return Status::InvalidArgument(parts.text + " names a host '" +
+                                 parts.path.substr(0, parts.path.find('/')) +
+                                 "': a local directory is written file:///absolute/path, or "
+                                 "without file:// when it is relative");
+}
+
 Status ParseParameters(std::string_view query, std::string_view known, BackendUri* parts) {
   while (!query.empty()) {
     const size_t end = std::min(query.find('&'), query.size());
@@ -137,6 +150,7 @@ Result<BackendUri> ParseUri(std::string_view uri) {
                                    KnownSchemes());
   }
   CAIRN_RETURN_IF_ERROR(ParseParameters(query, scheme->parameters, &parts));
+  CAIRN_RETURN_IF_ERROR(RefuseHost(parts));
   if (scheme->path == PathRule::kNone && !parts.path.empty()) {
     return Status::InvalidArgument(parts.scheme + ":// takes no path, got '" + parts.path +
                                    "'; give the checkpoint place with --checkpoints");
@@ -177,6 +191,7 @@ Result<std::string> ParsePlaceUri(std::string_view uri) {
     return Status::InvalidArgument("a checkpoint place takes no parameters, got '" + query + "'");
   }
   if (parts.path.empty()) return Status::InvalidArgument("a checkpoint place needs a directory");
+  CAIRN_RETURN_IF_ERROR(RefuseHost(parts));
   return parts.path;
 }
 

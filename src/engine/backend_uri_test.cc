@@ -20,7 +20,7 @@ TEST(BackendUri, NothingAndMemoryKeepTablesInMemoryWithoutAPlaceOfTheirOwn) {
 
 TEST(BackendUri, AFileUriOrAPathGivesTheDefaultPlace) {
   const std::pair<const char*, const char*> cases[] = {
-      {"file:///var/job", "/var/job"}, {"file://job", "job"}, {"./job", "./job"}, {"/a b", "/a b"}};
+      {"file:///var/job", "/var/job"}, {"job", "job"}, {"./job", "./job"}, {"/a b", "/a b"}};
   for (const auto& [uri, directory] : cases) {
     const auto backend = ParseBackendUri(uri);
     ASSERT_TRUE(backend.ok()) << uri;
@@ -47,7 +47,7 @@ TEST(BackendUri, AnUnknownSchemeListsTheKnownOnes) {
 }
 
 TEST(BackendUri, AnUnknownParameterIsNamedAndTheKnownOnesAreListed) {
-  const Status none = ParseBackendUri("file://x?cache=1").status();
+  const Status none = ParseBackendUri("file:///x?cache=1").status();
   EXPECT_THAT(std::string(none.message()), HasSubstr("'cache'"));
   EXPECT_THAT(std::string(none.message()), HasSubstr("takes none"));
   const Status some = ParseUri("remote-read://b/p?io_threads=4&hot=1").status();
@@ -83,6 +83,14 @@ TEST(BackendUri, AnAliasIsItsTwin) {
     ASSERT_TRUE(uri.ok()) << alias;
     EXPECT_EQ(uri->scheme, twin);
     EXPECT_EQ(uri->path, "b/p");
+  }
+}
+
+TEST(BackendUri, AFileUriThatNamesAHostIsRefused) {
+  for (const char* uri : {"file://host/x", "file://x", "file://./x"}) {
+    EXPECT_THAT(std::string(ParseBackendUri(uri).status().message()), HasSubstr("names a host"))
+        << uri;
+    EXPECT_EQ(ParsePlaceUri(uri).status().code(), StatusCode::kInvalidArgument) << uri;
   }
 }
 

@@ -20,9 +20,11 @@
 #include "checkpoint/pipeline.h"
 #include "checkpoint/store.h"
 #include "engine/backend_uri.h"
+#include "engine/check_places.h"
 #include "engine/graph_builder.h"
 #include "env/clock.h"
 #include "env/local_object_store.h"
+#include "format/utf8.h"
 #include "sql/compile.h"
 #include "stream/job.h"
 
@@ -81,6 +83,19 @@ Status ApplyOptions(const stream::LogicalPlan& plan, const JobSpec& spec, Option
   return {};
 }
 
+/// A job's name is part of the name of its default checkpoint place.
+Status CheckJobName(const std::string& name) {
+  const bool printable = std::none_of(name.begin(), name.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < 0x20 || byte == 0x7F || c == '/';
+  });
+  if (printable && !name.empty() && name != "." && name != ".." && format::IsUtf8(name)) return {};
+  return Status::InvalidArgument(
+      "the job's name '" + name +
+      "' cannot be part of a file's name: it may not be empty, '.' or "
+      "'..', nor hold '/' or control characters. Choose one with --name");
+}
+
 Result<std::unique_ptr<PreparedJob>> PrepareJob(const JobSpec& spec, env::FileSystem* files) {
   if (spec.parallelism < 1 || spec.parallelism > kMostSubtasks) {
     return Status::InvalidArgument("parallelism is " + std::to_string(spec.parallelism) +
@@ -89,10 +104,12 @@ Result<std::unique_ptr<PreparedJob>> PrepareJob(const JobSpec& spec, env::FileSy
   if (const arrow::Status ready = arrow::compute::Initialize(); !ready.ok()) {
     return Status::Internal("Arrow's compute kernels: " + ready.ToString());
   }
+  CAIRN_RETURN_IF_ERROR(CheckJobName(spec.name));
   auto job = std::make_unique<PreparedJob>();
   CAIRN_ASSIGN_OR_RETURN(job->backend, ParseBackendUri(spec.backend));
   CAIRN_ASSIGN_OR_RETURN(job->place, CheckpointPlaceOf(job->backend, spec.checkpoints, spec.name));
   CAIRN_ASSIGN_OR_RETURN(job->plan, sql::Compile(spec.sql, {spec.sql_name}));
+  CAIRN_RETURN_IF_ERROR(CheckPlaces(job->plan, job->place, files));
   CAIRN_RETURN_IF_ERROR(ApplyOptions(job->plan, spec, &job->options));
   GraphOptions graph;
   graph.job = spec.name;

@@ -11,9 +11,9 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 
 #include "checkpoint/store.h"
@@ -228,6 +228,22 @@ TEST_F(RunJobTest, EveryBackendStopsResumesAndEndsWithTheSameRows) {
     for (const char* name : {"counts", "top"}) fs::remove_all(Path(name));
     fs::remove_all(Path(place));
   }
+}
+
+TEST_F(RunJobTest, OnlySplitsThatWereBegunAreSaidToBeUnderWay) {
+  WriteBids(60000);
+  stop_after_rows_ = 1;
+  const auto stopped = Run(Spec(CountJob(), 2));
+  ASSERT_TRUE(stopped.ok()) << stopped.status().ToString();
+  stop_after_rows_ = UINT64_MAX;
+  log_.clear();
+  ASSERT_TRUE(Run(Spec(CountJob(), 2)).ok());
+  std::smatch said;
+  ASSERT_TRUE(std::regex_search(log_, said,
+                                std::regex("(\\d+) of (\\d+) splits are done, (\\d+) under way")))
+      << log_;
+  EXPECT_GT(std::stoi(said[2]), 10);
+  EXPECT_LE(std::stoi(said[3]), 2) << said[0];
 }
 
 TEST_F(RunJobTest, RunningAgainAfterTheEndAddsNothing) {
@@ -447,6 +463,18 @@ TEST_F(RunJobTest, SynchronousAndAsynchronousSnapshotsWriteTheSameBytes) {
   fs::remove_all(Path("top"));
   EXPECT_GT(async.size(), 0u);
   EXPECT_TRUE(async == StateBytes(sql, Path("sync"), false));
+}
+
+TEST_F(RunJobTest, AJobWhoseNameCannotBePartOfAFilesNameIsRefused) {
+  WriteBids(1);
+  JobSpec spec = Spec(CountJob());
+  for (const std::string name : {"", ".", "..", "a/b", "/", "a\nb", "\xFF"}) {
+    spec.name = name;
+    const auto result = Run(spec);
+    EXPECT_EQ(result.status().code(), StatusCode::kInvalidArgument) << name;
+    EXPECT_THAT(std::string(result.status().message()), HasSubstr("--name")) << name;
+  }
+  EXPECT_FALSE(fs::exists(Path("job.cairn")));
 }
 
 }  // namespace

@@ -72,6 +72,9 @@ class FaultFileSystem final : public FileSystem {
   Status UseDefaultMode(const std::string& path) override;
   Result<std::vector<DirectoryEntry>> ListDirectory(const std::string& path) override;
   Result<FileInfo> Stat(const std::string& path) override;
+  std::string CanonicalPath(const std::string& path) override {
+    return files_->CanonicalPath(path);
+  }
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override;
 
  private:

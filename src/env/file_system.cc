@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "env/file_system.h"
 
+#include <filesystem>
+
 namespace cairn::env {
+
+std::string FileSystem::CanonicalPath(const std::string& path) {
+  std::string canonical = (std::filesystem::path("/") / path).lexically_normal().string();
+  if (canonical.size() > 1 && canonical.back() == '/') canonical.pop_back();
+  return canonical;
+}
 
 Result<std::string> ReadWholeFile(FileSystem* files, const std::string& path, uint64_t max_bytes) {
   CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<RandomAccessFile> file, files->OpenForRead(path));

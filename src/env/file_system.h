@@ -57,6 +57,9 @@ struct FileInfo {
   bool is_directory = false;
   uint64_t size = 0;
   int64_t modified_unix_ns = 0;
+  /// What a file or directory keeps when it is renamed and no other has, not even one that is made
+  /// after it was removed. Empty = the system does not tell.
+  std::string identity;
 };
 
 /// Make, read and change files and directories.
@@ -95,6 +98,10 @@ class FileSystem {
   /// List names, sorted, without "." and "..".
   virtual Result<std::vector<DirectoryEntry>> ListDirectory(const std::string& path) = 0;
   virtual Result<FileInfo> Stat(const std::string& path) = 0;
+
+  /// `path` as one of its spellings that is the same for all: absolute, without "." and "..", links
+  /// followed as far as there are files.
+  virtual std::string CanonicalPath(const std::string& path);
 
   /// Take the exclusive lock `path` without waiting. kFenced names the holder's process id.
   virtual Result<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;

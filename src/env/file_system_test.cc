@@ -118,6 +118,25 @@ TEST_P(FileSystemContract, LinkKeepsTheFirstAndRenameReplaces) {
   EXPECT_EQ(files_->Stat(At("a")).status().code(), StatusCode::kNotFound);
 }
 
+TEST_P(FileSystemContract, ARenamedFileKeepsItsIdentityAndAnotherHasItsOwn) {
+  ASSERT_TRUE(WriteFile(files_, At("a"), "1", true).ok());
+  const std::string identity = files_->Stat(At("a"))->identity;
+  ASSERT_NE(identity, "");
+  ASSERT_TRUE(files_->Rename(At("a"), At("b")).ok());
+  EXPECT_EQ(files_->Stat(At("b"))->identity, identity);
+  ASSERT_TRUE(WriteFile(files_, At("a"), "1", true).ok());
+  EXPECT_NE(files_->Stat(At("a"))->identity, identity);
+}
+
+TEST_P(FileSystemContract, CanonicalPathsAreOneForAllSpellings) {
+  ASSERT_TRUE(files_->CreateDirectory(At("d")).ok());
+  const std::string canonical = files_->CanonicalPath(At("d/e/f"));
+  EXPECT_EQ(canonical.front(), '/');
+  EXPECT_EQ(files_->CanonicalPath(At("d/./e//x/../f/")), canonical);
+  EXPECT_NE(files_->CanonicalPath(At("d/e/g")), canonical);
+  EXPECT_EQ(files_->CanonicalPath("d"), files_->CanonicalPath("./d/"));
+}
+
 TEST_P(FileSystemContract, AppendingAtAnOffsetCutsOffWhatIsBehindIt) {
   ASSERT_TRUE(WriteFile(files_, At("a"), "hello", true).ok());
   {

@@ -6,6 +6,7 @@
 #include "env/memory_file_system.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <random>
 #include <set>
@@ -15,6 +16,8 @@ namespace cairn::env {
 struct MemoryFileSystem::Node {
   explicit Node(bool directory) : is_directory(directory) {}
   bool is_directory;
+  const uint64_t number = next_number++;  ///< tells nodes apart, also those that are gone
+  static inline std::atomic<uint64_t> next_number = 1;
   // Of a file.
   std::string bytes;
   std::string synced_bytes;
@@ -462,7 +465,8 @@ Result<FileInfo> MemoryFileSystem::Stat(const std::string& path) {
   CAIRN_RETURN_IF_ERROR(state_->CheckPower("stat", path));
   std::shared_ptr<Node> node = state_->Find(path);
   if (!node) return State::Missing("stat", path);
-  return FileInfo{node->is_directory, node->bytes.size(), node->modified};
+  return FileInfo{node->is_directory, node->bytes.size(), node->modified,
+                  std::to_string(node->number)};
 }
 
 Result<std::unique_ptr<FileLock>> MemoryFileSystem::Lock(const std::string& path) {

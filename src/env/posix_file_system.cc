@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <system_error>
 
@@ -177,6 +178,17 @@ FileInfo InfoOf(const struct stat& from) {
   return info;
 }
 
+/// Inode and time of birth: the number of an inode is given again, but hardly within the clock tick
+/// in which its last owner was born.
+std::string IdentityOf(const std::string& path) {
+  struct statx found;
+  constexpr unsigned kWanted = STATX_INO | STATX_BTIME;
+  if (::statx(AT_FDCWD, path.c_str(), 0, kWanted, &found) != 0) return {};
+  if ((found.stx_mask & kWanted) != kWanted) return {};
+  return std::to_string(found.stx_ino) + "-" + std::to_string(found.stx_btime.tv_sec) + "." +
+         std::to_string(found.stx_btime.tv_nsec);
+}
+
 /// The process's umask as it was at the first call. Read from /proc: the system call can only ask
 /// by setting it, which other threads would see.
 mode_t ProcessUmask() {
@@ -298,7 +310,18 @@ class PosixFiles final : public FileSystem {
   Result<FileInfo> Stat(const std::string& path) override {
     struct stat found;
     if (::stat(path.c_str(), &found) != 0) return PosixError("stat", path, errno);
-    return InfoOf(found);
+    FileInfo info = InfoOf(found);
+    info.identity = IdentityOf(path);
+    return info;
+  }
+
+  std::string CanonicalPath(const std::string& path) override {
+    std::error_code error;
+    const std::filesystem::path absolute = std::filesystem::absolute(path, error);
+    if (error) return FileSystem::CanonicalPath(path);
+    const std::filesystem::path canonical = std::filesystem::weakly_canonical(absolute, error);
+    // A part that cannot be looked at is taken by its name.
+    return FileSystem::CanonicalPath(error ? absolute.string() : canonical.string());
   }
 
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override {

@@ -99,6 +99,101 @@ class BadRowTest(BadInputTest):
         self.refused(1, "run", self.counting_job(), parts=["bids.ndjson"])
 
 
+class ChangedInputTest(BadInputTest):
+    """Input and options that change between the runs of a job."""
+
+    def rows_job(self, path: str, options: str, sink: str = "out", name: str = "job.sql"):
+        return self.job(f"CREATE TABLE b (a BIGINT) WITH (connector = 'filesystem', path = '{path}', "
+                        f"{options});\n" + sink_table("o", "a BIGINT", sink, False)
+                        + "INSERT INTO o SELECT a FROM b;\n", name)
+
+    def rows(self) -> list[int]:
+        return sorted(json.loads(line)["a"] for part in committed_files(self.dir / "out")
+                      for line in part.read_text().splitlines())
+
+    def append(self, name: str, text: str):
+        with open(self.dir / name, "a") as file:
+            file.write(text)
+
+    def test_a_row_that_ended_on_a_split_boundary_is_not_cut_in_two(self):
+        (self.dir / "in.csv").write_text("111\n222\n33")
+        job = self.rows_job("in.csv", "format = 'csv', header = false, split_bytes = 10")
+        self.cairn("run", job)
+        self.append("in.csv", "44\n555\n")
+        self.refused(2, "run", job, parts=["in.csv", "grew in the middle of the line"])
+        (self.dir / "in.csv").write_text("111\n222\n33\n44\n555\n")
+        self.cairn("run", job)
+        self.assertEqual(self.rows(), [33, 44, 111, 222, 555])
+
+    def test_a_renamed_file_is_not_read_again_and_a_deleted_one_is_no_error(self):
+        (self.dir / "in").mkdir()
+        (self.dir / "in/log").write_text('{"a":1}\n')
+        job = self.rows_job("in", "format = 'ndjson'")
+        self.cairn("run", job)
+        (self.dir / "in/log").rename(self.dir / "in/log.1")
+        self.append("in/log.1", '{"a":2}\n')
+        (self.dir / "in/log").write_text('{"a":3}\n')
+        self.cairn("run", job)
+        self.assertEqual(self.rows(), [1, 2, 3])
+        (self.dir / "in/log.1").unlink()
+        self.cairn("run", job)
+        self.assertEqual(self.rows(), [1, 2, 3])
+
+    def test_the_one_input_file_may_be_deleted_when_it_was_read(self):
+        (self.dir / "in.ndjson").write_text('{"a":1}\n')
+        job = self.rows_job("in.ndjson", "format = 'ndjson'")
+        self.cairn("run", job)
+        (self.dir / "in.ndjson").unlink()
+        self.cairn("run", job)
+        self.assertEqual(self.rows(), [1])
+
+    def test_other_sink_options_are_another_pipeline(self):
+        (self.dir / "in.ndjson").write_text('{"a":1}\n')
+        job = self.rows_job("in.ndjson", "format = 'ndjson'")
+        job.write_text(job.read_text().replace("'out', format = 'ndjson'", "'out', format = 'csv'"))
+        self.cairn("run", job)
+        job.write_text(job.read_text().replace("'csv'", "'csv', delimiter = ';'"))
+        self.refused(2, "run", job, parts=["another place"])
+
+    def test_a_directory_that_is_read_and_written_is_refused(self):
+        (self.dir / "d").mkdir()
+        (self.dir / "d/f").write_text('{"a":1}\n')
+        self.refused(2, "run", self.rows_job("d", "format = 'ndjson'", "./d/"),
+                     parts=["table b", "table o", "its own output"])
+        self.refused(2, "run", self.rows_job("d", "format = 'ndjson'", "job.cairn/out"),
+                     parts=["checkpoint place"])
+        self.assertFalse((self.dir / "job.cairn").exists())
+
+    def test_damaged_parquet_is_bad_input(self):
+        job = self.rows_job("in.parquet", "format = 'parquet'")
+        (self.dir / "in.parquet").write_bytes(b"")
+        self.refused(2, "run", job, parts=["in.parquet"])
+        (self.dir / "in.parquet").write_bytes(b"PAR1" + bytes(100) + b"PAR1")
+        self.refused(2, "run", job, parts=["in.parquet"])
+
+    def test_a_file_name_that_is_not_utf8_is_refused_at_the_start(self):
+        (self.dir / "in").mkdir()
+        (self.dir / "in/good").write_text('{"a":1}\n')
+        with open(bytes(self.dir / "in") + b"/caf\xe9", "w") as file:
+            file.write('{"a":2}\n')
+        self.refused(2, "run", self.rows_job("in", "format = 'ndjson'"), parts=["caf\\xe9"])
+
+    def test_a_sink_directory_that_is_gone_is_told_with_what_to_do(self):
+        (self.dir / "in.ndjson").write_text('{"a":1}\n')
+        job = self.rows_job("in.ndjson", "format = 'ndjson'")
+        self.cairn("run", job)
+        shutil.rmtree(self.dir / "out")
+        self.refused(3, "run", job, parts=["Put the directory back", "--checkpoints"])
+        self.assertFalse((self.dir / "out").exists())
+
+    def test_names_and_places_that_cannot_be_are_refused(self):
+        (self.dir / "in.ndjson").write_text('{"a":1}\n')
+        job = self.rows_job("in.ndjson", "format = 'ndjson'")
+        self.refused(2, "run", job, "--name", "a/b", parts=["a/b", "--name"])
+        self.refused(2, "run", job, "--name", "..", parts=["--name"])
+        self.refused(2, "run", job, "--checkpoints", "file://host/x", parts=["host", "file:///"])
+
+
 class BadStatementTest(BadInputTest):
 
     def setUp(self):
