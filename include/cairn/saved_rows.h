@@ -71,7 +71,7 @@ class SavedRows {
   Slot Append(SavedRowKind kind, size_t user_key_bytes, size_t value_bytes) {
     *kinds_.Grow(1) = static_cast<char>(kind);
     char* key = key_data_.Grow(key_prefix_.size() + user_key_bytes);
-    std::memcpy(key, key_prefix_.data(), key_prefix_.size());
+    key_prefix_.copy(key, key_prefix_.size());  // either may be empty, and `key` null then
     char* value = value_data_.Grow(value_bytes);
     PushOffset(&key_offsets_, key_data_.size());
     PushOffset(&value_offsets_, value_data_.size());

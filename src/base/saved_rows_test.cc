@@ -26,8 +26,8 @@ SavedRowSpan SpanOf(const SavedRows& rows) {
 void AppendOneByOne(const Pairs& pairs, SavedRows* rows) {
   for (const auto& [key, value] : pairs) {
     const SavedRows::Slot to = rows->Append(SavedRowKind::kPut, key.size(), value.size());
-    std::memcpy(to.key, key.data(), key.size());
-    std::memcpy(to.value, value.data(), value.size());
+    key.copy(to.key, key.size());
+    value.copy(to.value, value.size());
   }
 }
 
@@ -41,8 +41,8 @@ void AppendAsRun(const Pairs& pairs, SavedRows* rows) {
   SavedRows::Run run(rows, pairs.size(), key_bytes, value_bytes);
   for (const auto& [key, value] : pairs) {
     const SavedRows::Slot to = run.Append(SavedRowKind::kPut, key.size(), value.size());
-    std::memcpy(to.key, key.data(), key.size());
-    std::memcpy(to.value, value.data(), value.size());
+    key.copy(to.key, key.size());
+    value.copy(to.value, value.size());
   }
   run.Finish();
 }

@@ -193,7 +193,7 @@ class TimersWorld {
         case 0:
           break;  // itself
         case 1:   // a late one
-          other = Make(timer.domain, timer.number, timer.time - static_cast<int64_t>(roll(50)), 7);
+          other = Make(timer.domain, timer.number, TimeAfter(timer.time, -int64_t(roll(50))), 7);
           break;
         case 2:  // one between it and now, or after
           other = Make(timer.domain, timer.number, TimeAfter(timer.time, 1 + int64_t(roll(60))),
