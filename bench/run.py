@@ -19,6 +19,8 @@ CASES = {
               "update.int64.10M.zipf", "update.str15.1M.uniform", "update.int64.1M.uniform.persisting",
               "update.int64.1M.zipf.persisting", "update.int64.10M.uniform.persisting",
               "update.int64.10M.zipf.persisting", "update.str15.1M.uniform.persisting",
+              "update.int64.1M.uniform.huge_pages", "update.int64.1M.zipf.huge_pages",
+              "update.int64.10M.uniform.huge_pages", "update.int64.10M.zipf.huge_pages",
               "get.int64.1M.uniform", "update_batch.int64.1M.uniform", "update_batch.int64.1M.zipf",
               "grow.5M.worst", "view.500k", "view.10M", "view.bytes_copied.500k",
               "view.bytes_copied.10M", "put.persisting.worst", "put.persisting.rate", "view.memory",

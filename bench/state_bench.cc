@@ -5,6 +5,8 @@
 // Peers run in the same process, interleaved with the measured loop. "at rest" is the same loop
 // without a checkpoint; "full copy" is the time to copy the raw map, which is what a checkpoint
 // without views costs its writer.
+#include <sys/mman.h>
+
 #include <atomic>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <condition_variable>
@@ -12,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <thread>
 
@@ -31,6 +34,28 @@ using Strings = Table<Bytes, int64_t>;
 using Wides = Table<int64_t, Value64, Codec<int64_t>, RawCodec<Value64>>;
 using RawNumbers = boost::unordered_flat_map<int64_t, int64_t>;
 using RawStrings = boost::unordered_flat_map<std::string, int64_t>;
+
+/// Gives a raw map the 2 MiB pages that tables ask for.
+template <class T>
+struct HugePages {
+  using value_type = T;
+  HugePages() = default;
+  template <class U>
+  HugePages(const HugePages<U>&) {}
+  T* allocate(size_t count) {
+    constexpr size_t kPageBytes = size_t{2} << 20;
+    const size_t bytes = (count * sizeof(T) + kPageBytes - 1) & ~(kPageBytes - 1);
+    void* memory = std::aligned_alloc(kPageBytes, bytes);
+    if (memory == nullptr) throw std::bad_alloc();
+    madvise(memory, bytes, MADV_HUGEPAGE);
+    return static_cast<T*>(memory);
+  }
+  void deallocate(T* memory, size_t) { std::free(memory); }
+  friend bool operator==(HugePages, HugePages) { return true; }
+};
+using HugeNumbers =
+    boost::unordered_flat_map<int64_t, int64_t, boost::hash<int64_t>, std::equal_to<int64_t>,
+                              HugePages<std::pair<const int64_t, int64_t>>>;
 
 constexpr KeyGroupRange kAll{0, kDefaultKeyGroups};
 
@@ -167,6 +192,21 @@ double PersistingNs(StateDomain* domain, const StateTable* table, size_t ops, do
 
 // --- update, get, update_batch -----------------------------------------------------------------
 
+/// Keys in the order they are updated, and their hashes.
+struct DrawnKeys {
+  std::vector<int64_t> keys;
+  std::vector<uint64_t> hashes;
+};
+
+DrawnKeys DrawKeys(const std::vector<int64_t>& all, size_t ops, bool zipf) {
+  DrawnKeys drawn;
+  for (const uint32_t draw : Draw(all.size(), ops, zipf, 7)) {
+    drawn.keys.push_back(all[draw]);
+    drawn.hashes.push_back(detail::FnvOfObject(all[draw]));
+  }
+  return drawn;
+}
+
 /// What one size and distribution of int64 keys costs.
 void Int64Cases(Report* report, size_t keys, const char* size, bool get_and_batch) {
   const size_t ops = std::min<size_t>(4000000, keys * 4);
@@ -174,29 +214,28 @@ void Int64Cases(Report* report, size_t keys, const char* size, bool get_and_batc
   auto domain = StateDomain::Create({});
   Numbers table(domain.get(), Descriptor(), Options());
   RawNumbers raw;
+  HugeNumbers raw_huge;
   std::vector<int64_t> all(keys);
   for (size_t i = 0; i < keys; ++i) {
     all[i] = ScatteredKey(i + 1);
     Check(table.Update(all[i], kIncrement));
     raw[all[i]] = 0;
+    raw_huge[all[i]] = 0;
   }
   for (const bool zipf : {false, true}) {
     const std::string suffix = std::string(size) + (zipf ? ".zipf" : ".uniform");
-    std::vector<int64_t> drawn(ops);
-    std::vector<uint64_t> hashes(ops);
-    const std::vector<uint32_t> draws = Draw(keys, ops, zipf, 7);
-    for (size_t i = 0; i < ops; ++i) {
-      drawn[i] = all[draws[i]];
-      hashes[i] = detail::FnvOfObject(drawn[i]);
-    }
-    const auto update = [&](size_t begin, size_t end) {
+    const auto [drawn, hashes] = DrawKeys(all, ops, zipf);
+    const auto update = [&, &drawn = drawn](size_t begin, size_t end) {
       for (size_t i = begin; i < end; ++i) Check(table.Update(drawn[i], kIncrement));
     };
-    std::vector<double> ours, theirs, get, raw_get, batch;
+    std::vector<double> ours, theirs, huge, get, raw_get, batch;
     int64_t sum = 0;
     for (int rep = 0; rep < reps; ++rep) {
       theirs.push_back(TimeCpu([&] {
         for (int64_t key : drawn) ++raw[key];
+      }));
+      huge.push_back(TimeCpu([&] {
+        for (int64_t key : drawn) ++raw_huge[key];
       }));
       ours.push_back(TimeCpu([&] { update(0, ops); }));
       if (!get_and_batch) continue;
@@ -221,6 +260,8 @@ void Int64Cases(Report* report, size_t keys, const char* size, bool get_and_batc
     const double boost = Median(theirs) * per_op;
     report->Add("update.int64." + suffix, at_rest, "ns", "less", "boost::unordered_flat_map",
                 boost);
+    report->Add("update.int64." + suffix + ".huge_pages", at_rest, "ns", "less",
+                "the same map in 2 MiB pages", Median(huge) * per_op);
     if (get_and_batch) {
       report->Add("update_batch.int64." + suffix, Median(batch) * per_op, "ns", "less",
                   "boost::unordered_flat_map", boost);

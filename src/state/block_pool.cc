@@ -6,14 +6,14 @@
 #include <algorithm>
 #include <new>
 
+#include "state/huge_slabs.h"
+
 namespace cairn {
 inline namespace v0 {
 namespace detail {
 namespace {
 
-constexpr size_t kSlabBytesMax = size_t{1} << 20;
 constexpr size_t kPageBytes = 4096;
-constexpr size_t kHugePageBytes = size_t{2} << 20;
 // A large block starts with its size, in a line of its own so that the block stays aligned.
 constexpr size_t kLargeHeaderBytes = 64;
 
@@ -68,52 +68,33 @@ void* BlockPool::TakeFromSlab(Arena* arena, size_t bytes) {
 }
 
 bool BlockPool::AddSlab(Arena* arena, bool force) {
-  if (huge_pages_ && arena->next_slab_bytes == kSlabBytesMax && AddHugeSlab(arena)) return true;
   const size_t bytes = arena->next_slab_bytes;
   if (force) {
     owner_->Force(bytes);
   } else if (last_refusal_ = owner_->Charge(bytes); !last_refusal_.ok()) {
     return false;
   }
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory = nullptr;
+  if (bytes == HugeSlabs::kBytes) {
+    memory = HugeSlabs::Default()->Take();
+    if (memory == nullptr && loading_) memory = HugeSlabs::Map();
+  }
+  if (memory == nullptr) {
+    memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  }
   if (memory == MAP_FAILED) {
     owner_->Release(bytes);
     last_refusal_ = Status::ResourceExhausted("the operating system gives no more memory");
     return false;
   }
-  BeginSlab(arena, static_cast<char*>(memory), bytes);
-  arena->next_slab_bytes = std::min(kSlabBytesMax, bytes * 2);
-  return true;
-}
-
-// False when the budget or the system refuses it: an ordinary slab may still do.
-bool BlockPool::AddHugeSlab(Arena* arena) {
-  if (!owner_->Charge(kHugePageBytes).ok()) return false;
-  // A page has to lie on its own multiple: map twice as much and give back what lies around it.
-  void* mapped =
-      mmap(nullptr, 2 * kHugePageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) {
-    owner_->Release(kHugePageBytes);
-    return false;
-  }
-  char* const first = static_cast<char*>(mapped);
-  char* const memory = reinterpret_cast<char*>(
-      (reinterpret_cast<uintptr_t>(first) + kHugePageBytes - 1) & ~(kHugePageBytes - 1));
-  char* const end = memory + kHugePageBytes;
-  if (memory != first) munmap(first, static_cast<size_t>(memory - first));
-  munmap(end, static_cast<size_t>(first + 2 * kHugePageBytes - end));
-  (void)madvise(memory, kHugePageBytes, MADV_HUGEPAGE);  // refused, its pages are ordinary ones
-  BeginSlab(arena, memory, kHugePageBytes);
-  return true;
-}
-
-void BlockPool::BeginSlab(Arena* arena, char* memory, size_t bytes) {
   GiveRest(arena);
   slabs_.push_back({memory, bytes});
   held_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  arena->at = memory;
-  arena->end = memory + bytes;
+  arena->next_slab_bytes = std::min(HugeSlabs::kBytes, bytes * 2);
+  arena->at = static_cast<char*>(memory);
+  arena->end = arena->at + bytes;
   MarkFree(memory, bytes);
+  return true;
 }
 
 // Puts what the last slab has left on the free lists.

@@ -162,11 +162,11 @@ CAIRN_TABLE_TEMPLATE Status CAIRN_TABLE::RowError(const Status& cause, std::stri
 
 CAIRN_TABLE_TEMPLATE Status CAIRN_TABLE::Load(const SavedRowSpan& rows, size_t group_prefix_bytes,
                                               size_t key_prefix_bytes, LoadCounts* counts) {
-  struct HugePages {
+  struct Loading {
     detail::BlockPool* pool;
-    explicit HugePages(detail::BlockPool* of) : pool(of) { pool->UseHugePages(true); }
-    ~HugePages() { pool->UseHugePages(false); }
-  } huge_pages(&core_->pool);
+    explicit Loading(detail::BlockPool* of) : pool(of) { pool->set_loading(true); }
+    ~Loading() { pool->set_loading(false); }
+  } loading(&core_->pool);
   for (size_t first = 0; first < rows.rows;) {
     const std::string_view key = rows.key(first);
     if (key.size() < key_prefix_bytes || key_prefix_bytes < group_prefix_bytes) {
