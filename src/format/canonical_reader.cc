@@ -162,8 +162,12 @@ class SourceStream final : public arrow::io::InputStream {
     return std::shared_ptr<arrow::Buffer>(std::move(buffer));
   }
 
-  /// True when every byte was read and the last ones are the end marker.
-  bool ended() const { return position_ == source_->size() && tail_ == kEndMarker; }
+  uint64_t position() const { return position_; }
+  /// True when the bytes since `last_at` are the end marker, and no byte follows it.
+  bool ended(uint64_t last_at) const {
+    return position_ == source_->size() && position_ - last_at == kEndMarker.size() &&
+           tail_ == kEndMarker;
+  }
   /// The source's own failure, where it had one, instead of what Arrow made of it.
   Status Explain(Status status) const { return status_.ok() ? status : status_; }
 
@@ -241,10 +245,12 @@ const std::vector<StateVersion>& CanonicalStreamReader::state_versions() const {
 
 Result<std::optional<CanonicalBatch>> CanonicalStreamReader::Next() {
   if (state_->empty) return std::optional<CanonicalBatch>();
+  // The last body may end like the marker, so that the marker is what lies behind it.
+  const uint64_t last_at = state_->in.position();
   auto batch = state_->loop.Next();
   if (!batch.ok()) return state_->in.Explain(batch.status());
   if (*batch != nullptr) return std::optional<CanonicalBatch>(BatchOf(*batch, false));
-  if (!state_->in.ended()) return NoEndMarker();
+  if (!state_->in.ended(last_at)) return NoEndMarker();
   return std::optional<CanonicalBatch>();
 }
 

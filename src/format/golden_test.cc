@@ -11,6 +11,7 @@
 
 #include "base/coding.h"
 #include "format/canonical_stream.h"
+#include "format/changelog_stream.h"
 #include "format/manifest_testing.h"
 #include "format/row_codec_testing.h"
 #include "format/saved_rows_testing.h"
@@ -315,6 +316,60 @@ TEST(Golden, ChangelogOverASnapshotInIt) {
   const std::string inner(log->materialisation_value);
   EXPECT_EQ(ReadCanonicalStream(inner)->rows, 2u);
   EXPECT_EQ(ReadCanonicalStream(golden).status().code(), StatusCode::kCorruption);
+}
+
+/// A put and an erase behind a materialisation, as this version writes them.
+std::string WrittenChangelog(ChangelogRowKind kind, std::string_view materialisation) {
+  StringSink sink;
+  auto writer = *ChangelogStreamWriter::Open(&sink, kind, materialisation);
+  const auto rows = SavedRowsOf({{1,
+                                  "\x24"
+                                  "counts|" +
+                                      Fixed64(1),
+                                  Fixed64(101)},
+                                 {2,
+                                  "\x07"
+                                  "counts|" +
+                                      Fixed64(2),
+                                  ""}});
+  const base::SavedRowSpan span{reinterpret_cast<const uint8_t*>(rows->kinds().data()),
+                                reinterpret_cast<const int32_t*>(rows->key_offsets().data()),
+                                rows->key_data().data(),
+                                reinterpret_cast<const int32_t*>(rows->value_offsets().data()),
+                                rows->value_data().data(),
+                                rows->rows()};
+  EXPECT_TRUE(writer->Append({42, 42}, span).ok());
+  EXPECT_TRUE(writer->Finish().ok());
+  return sink.bytes;
+}
+
+TEST(Golden, WrittenChangelogs) {
+  const std::string inner = Golden("snapshot-v1.snap", "");
+  const struct {
+    const char* file;
+    ChangelogRowKind kind;
+    std::string_view materialisation;
+  } logs[] = {{"changelog-inside.snap", ChangelogRowKind::kMaterialisedInline, inner},
+              {"changelog-outside.snap", ChangelogRowKind::kMaterialisedHandle, "mat-1.bin"}};
+  for (const auto& one : logs) {
+    const std::string written = WrittenChangelog(one.kind, one.materialisation);
+    const std::string golden = Golden(one.file, written);
+    EXPECT_TRUE(written == golden) << "the bytes of a changelog changed: " << one.file;
+    const auto log = ReadChangelogStream(golden);
+    ASSERT_TRUE(log.ok()) << log.status().ToString();
+    EXPECT_EQ(log->materialisation, one.kind);
+    EXPECT_EQ(log->materialisation_value, one.materialisation);
+    EXPECT_EQ(AllRows(log->batches), (std::vector<Row>{{1,
+                                                        "\x24"
+                                                        "counts|" +
+                                                            Fixed64(1),
+                                                        Fixed64(101)},
+                                                       {2,
+                                                        "\x07"
+                                                        "counts|" +
+                                                            Fixed64(2),
+                                                        ""}}));
+  }
 }
 
 }  // namespace

@@ -99,6 +99,51 @@ TEST(HostileStream, Case58CutAtAnyByteOrAddedToIsRefused) {
   }
 }
 
+/// Rows whose last value ends like the stream itself does, and fill the body to its last byte.
+std::string StreamOf(const std::vector<Row>& rows) {
+  StringSink sink;
+  auto writer = CanonicalStreamWriter::Open(&sink, {});
+  EXPECT_TRUE(writer.ok());
+  const auto saved = SavedRowsOf(rows);
+  base::SavedRowSpan span;
+  span.rows = saved->rows();
+  span.key_offsets = reinterpret_cast<const int32_t*>(saved->key_offsets().data());
+  span.key_data = saved->key_data().data();
+  span.value_offsets = reinterpret_cast<const int32_t*>(saved->value_offsets().data());
+  span.value_data = saved->value_data().data();
+  EXPECT_TRUE((*writer)->Append(base::OperatorId(42), span).ok());
+  EXPECT_TRUE((*writer)->Finish().ok());
+  return sink.bytes;
+}
+
+TEST(HostileStream, Case58CutBehindABodyThatEndsLikeTheStreamIsRefused) {
+  const std::string marker("\xff\xff\xff\xff\0\0\0\0", 8);
+  const std::string bytes = StreamOf({{0, "\x24s|k", "8 bytes." + marker}});
+  EXPECT_TRUE(ReadBothWays(bytes).ok());
+  const std::string cut = bytes.substr(0, bytes.size() - marker.size());
+  ASSERT_TRUE(cut.ends_with(marker));
+  EXPECT_EQ(ReadBothWays(cut).code(), StatusCode::kCorruption);
+}
+
+// A stream of 4 MiB in one batch, cut at 200 places.
+TEST(HostileStream, Case58ABigStreamCutAnywhereIsRefused) {
+  std::vector<Row> rows;
+  for (int i = 0; i < 40'000; ++i) {
+    rows.push_back({0, "\x24s|" + std::to_string(i), std::string(90, static_cast<char>(i))});
+  }
+  const std::string bytes = StreamOf(rows);
+  ASSERT_GT(bytes.size(), size_t{4} << 20);
+  EXPECT_TRUE(ReadBothWays(bytes).ok());
+  uint64_t state = 0x9e3779b97f4a7c15u;  // the places are the same in every run
+  for (int cut = 0; cut < 200; ++cut) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    const size_t length = 1 + (state >> 16) % (bytes.size() - 1);
+    EXPECT_EQ(ReadBothWays(std::string_view(bytes).substr(0, length)).code(),
+              StatusCode::kCorruption)
+        << length << " of " << bytes.size();
+  }
+}
+
 TEST(HostileStream, AFailingSourceIsNoDamage) {
   const std::string bytes = GoldenBytes("snapshot-v1.snap");
   for (size_t at = 0; at < bytes.size(); at += 8) {
