@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RuntimeContext: what an operator learns of its place when it opens, and where it declares its
+// state. A custom operator of a job gets one in Open (cairn/operator.h); a partition of a
+// StateStore gives one for each operator uid (cairn/state_store.h).
+//
+// Threads:  its subtask's.
+// Invariants
+//  1. State is declared before it is restored; a later declaration is refused.
+//  2. The context owns the state it declared; a pointer stays valid as long as the operator.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cairn/hash.h"
+#include "cairn/ids.h"
+#include "cairn/operator_state.h"
+#include "cairn/slot_codec.h"
+#include "cairn/state_domain.h"
+#include "cairn/state_table.h"
+#include "cairn/status.h"
+#include "cairn/table.h"
+
+namespace cairn {
+inline namespace v0 {
+
+/// One value a key: Table<K, V> with the slot codecs of its types.
+template <class K, class V>
+using KeyedState = Table<SlotKey<K>, V, SlotCodec<SlotKey<K>>, SlotCodec<V>>;
+
+/// Where an operator stands in its job or store.
+struct OperatorPlace {
+  std::string uid;  ///< stable across runs: names the operator's saved state
+  uint32_t subtask = 0;
+  uint32_t parallelism = 1;
+  uint32_t key_groups = kDefaultKeyGroups;
+  KeyGroupRange range;  ///< groups this subtask owns
+  uint64_t slot_hash_seed = 0;
+  /// Columns that keys of type Bytes encode in a job, for typed exports; none = opaque.
+  std::vector<ColumnSpec> key_columns;
+  StateDomain* domain = nullptr;  ///< null = no state backend: every declaration is refused
+};
+
+class RuntimeContext {
+ public:
+  explicit RuntimeContext(OperatorPlace place) : place_(std::move(place)) {}
+  RuntimeContext(const RuntimeContext&) = delete;
+  RuntimeContext& operator=(const RuntimeContext&) = delete;
+
+  const std::string& operator_uid() const { return place_.uid; }
+  OperatorId operator_id() const { return OperatorIdOf(place_.uid); }
+  uint32_t subtask() const { return place_.subtask; }
+  uint32_t parallelism() const { return place_.parallelism; }
+  uint32_t key_groups() const { return place_.key_groups; }
+  KeyGroupRange key_group_range() const { return place_.range; }
+  bool has_backend() const { return place_.domain != nullptr; }
+
+  /// Declare one value of type V for each key of type K.
+  ///
+  /// Shape:    `name` names the slot in saved state: not empty, without '|', line feed and NUL.
+  /// Errors:   kInvalidArgument: no state backend, a bad name, a name declared before, or state
+  ///           that was restored already.
+  template <class K, class V>
+  Result<KeyedState<K, V>*> keyed_state(std::string name) {
+    SlotDescriptor slot = Describe<K, V>(std::move(name));
+    CAIRN_RETURN_IF_ERROR(CheckDeclaration(slot.name));
+    return Adopt(std::make_unique<KeyedState<K, V>>(place_.domain, std::move(slot), options()));
+  }
+
+  /// Declare state of the subtask itself, not of keys: logical key -> bytes.
+  ///
+  /// Errors:   as keyed_state.
+  Result<OperatorStateTable*> operator_state(std::string name);
+
+  /// Everything declared, in order: for checkpoint and restore.
+  std::vector<StateTable*> tables() const;
+
+  /// No declaration from now on: what is saved is about to be loaded. For the runtime.
+  void Seal() { sealed_ = true; }
+
+ private:
+  template <class K, class V>
+  SlotDescriptor Describe(std::string name) const {
+    SlotEncoding key = SlotEncodingOf<K>("key");
+    if (std::is_same_v<K, Bytes> && !place_.key_columns.empty()) {
+      key.codec = "row";
+      key.columns = place_.key_columns;
+    }
+    SlotEncoding value = SlotEncodingOf<V>("value");
+    SlotDescriptor slot;
+    slot.operator_id = operator_id();
+    slot.operator_uid = place_.uid;
+    slot.name = std::move(name);
+    slot.key_codec = std::move(key.codec);
+    slot.value_codec = std::move(value.codec);
+    slot.version = value.version;
+    slot.key_columns = std::move(key.columns);
+    slot.value_columns = std::move(value.columns);
+    return slot;
+  }
+
+  template <class State>
+  State* Adopt(std::unique_ptr<State> state) {
+    State* declared = state.get();
+    tables_.push_back(std::move(state));
+    return declared;
+  }
+
+  TableOptions options() const {
+    return {.key_groups = place_.key_groups,
+            .range = place_.range,
+            .slot_hash_seed = place_.slot_hash_seed};
+  }
+  Status CheckDeclaration(std::string_view name) const;
+
+  const OperatorPlace place_;
+  std::vector<std::unique_ptr<StateTable>> tables_;
+  bool sealed_ = false;
+};
+
+}  // namespace v0
+}  // namespace cairn
