@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
 #include "base/ids.h"
 #include "connectors/factory.h"
+#include "engine/operator_table.h"
 #include "engine/select_columns.h"
 #include "operators/operator_factory.h"
 
@@ -54,9 +56,12 @@ class GraphBuilder {
   }
 
  private:
+  /// A table that is read: where its rows are, and which columns they have.
   struct SharedSource {
     size_t stage = 0;
-    std::vector<int> columns;  ///< of the table, ascending: all that any pipeline scans
+    int parent = -1;           ///< node that makes the rows; -1 = the stage's source
+    std::vector<int> columns;  ///< of the table, ascending: all that anyone reads
+    bool added = false;
   };
 
   /// Put "job.sql:1:14" in front.
@@ -66,34 +71,89 @@ class GraphBuilder {
                               std::to_string(position.column));
   }
 
-  /// One source a table, over the columns that all pipelines need together.
+  Status InTable(const stream::TableDefinition& table, const Status& status) const {
+    const bool named = status.message().starts_with("table ");
+    return At(table.position, named ? status : status.WithContext("table " + table.name));
+  }
+
+  /// Tables that operators make of one another, at most so deep.
+  static constexpr int kMostOperatorTables = 16;
+
+  /// One source a table, over the columns that all its readers need together.
   Status AddSources() {
     for (const Pipeline& pipeline : plan_.pipelines) {
-      std::vector<int>& columns = sources_[pipeline.scan.table.name].columns;
-      std::vector<int> merged;
-      std::set_union(columns.begin(), columns.end(), pipeline.scan.columns.begin(),
-                     pipeline.scan.columns.end(), std::back_inserter(merged));
-      columns = std::move(merged);
+      CAIRN_RETURN_IF_ERROR(NeedColumns(pipeline.scan.table, pipeline.scan.columns, 0));
     }
     for (const Pipeline& pipeline : plan_.pipelines) {
-      const stream::TableDefinition& table = pipeline.scan.table;
-      SharedSource& shared = sources_[table.name];
-      if (!added_sources_.insert(table.name).second) continue;
-      Result<std::unique_ptr<stream::Source>> source =
-          connectors::MakeSource(table, shared.columns, options_.files);
-      if (!source.ok()) {
-        const bool named = source.status().message().starts_with("table ");
-        return At(table.position,
-                  named ? source.status() : source.status().WithContext("table " + table.name));
-      }
-      StageSpec stage;
-      stage.name = "source " + table.name;
-      stage.source = *std::move(source);
-      stage.source_name = table.name;
-      built_.pipeline.components.push_back({"source", table.name, stage.source->Identity(), false});
-      shared.stage = built_.graph.stages.size();
-      built_.graph.stages.push_back(std::move(stage));
+      CAIRN_RETURN_IF_ERROR(AddTable(pipeline.scan.table));
     }
+    return {};
+  }
+
+  static std::vector<int> AllColumns(const stream::TableDefinition& table) {
+    std::vector<int> all(table.columns.size());
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+
+  Status NeedColumns(const stream::TableDefinition& table, const std::vector<int>& columns,
+                     int depth) {
+    SharedSource& shared = sources_[table.name];
+    if (!IsOperatorTable(table)) {
+      std::vector<int> merged;
+      std::set_union(shared.columns.begin(), shared.columns.end(), columns.begin(), columns.end(),
+                     std::back_inserter(merged));
+      shared.columns = std::move(merged);
+      return {};
+    }
+    shared.columns = AllColumns(table);
+    Result<OperatorTable> made = ReadOperatorTable(table, plan_);
+    if (made.ok() && depth == kMostOperatorTables) {
+      made = Status::InvalidArgument("its input leads back to itself, or over more than " +
+                                     std::to_string(kMostOperatorTables) + " operators");
+    }
+    if (!made.ok()) return InTable(table, made.status());
+    return NeedColumns(*made->input, AllColumns(*made->input), depth + 1);
+  }
+
+  Status AddTable(const stream::TableDefinition& table) {
+    SharedSource& shared = sources_[table.name];
+    if (std::exchange(shared.added, true)) return {};
+    if (IsOperatorTable(table)) return AddOperatorTable(table, &shared);
+    Result<std::unique_ptr<stream::Source>> source =
+        connectors::MakeSource(table, shared.columns, options_.files);
+    if (!source.ok()) return InTable(table, source.status());
+    StageSpec stage;
+    stage.name = "source " + table.name;
+    stage.source = *std::move(source);
+    stage.source_name = table.name;
+    built_.pipeline.components.push_back({"source", table.name, stage.source->Identity(), false});
+    shared.stage = built_.graph.stages.size();
+    built_.graph.stages.push_back(std::move(stage));
+    return {};
+  }
+
+  /// An exchange by key, then the operator, which everyone who reads the table shares.
+  Status AddOperatorTable(const stream::TableDefinition& table, SharedSource* shared) {
+    CAIRN_ASSIGN_OR_RETURN(OperatorTable made, ReadOperatorTable(table, plan_));
+    CAIRN_RETURN_IF_ERROR(AddTable(*made.input));
+    const SharedSource& input = sources_.at(made.input->name);
+    const std::shared_ptr<arrow::Schema> schema = stream::SchemaOf(*made.input, input.columns);
+    if (static_cast<size_t>(schema->num_fields()) != made.input->columns.size()) {
+      return Status::Internal("an operator table reads only some columns of its input");
+    }
+    const size_t target = built_.graph.stages.size();
+    AddNode(input.stage,
+            {input.parent, "", nullptr, nullptr, stream::ExchangeSpec{target, schema, made.keys}});
+    StageSpec stage;
+    stage.name = table.name + "/" + made.registered.name + "/0";
+    built_.graph.stages.push_back(std::move(stage));
+    const std::string uid = built_.graph.stages[target].name;
+    std::unique_ptr<stream::OperatorFactory> factory = MakeCustomOperator(
+        std::move(made.registered), schema, std::move(made.keys), stream::SchemaOf(table));
+    built_.pipeline.components.push_back({"operator", uid, factory->Identity(), false});
+    shared->stage = target;
+    shared->parent = AddNode(target, {-1, uid, std::move(factory), nullptr, std::nullopt});
     return {};
   }
 
@@ -106,7 +166,7 @@ class GraphBuilder {
     }
     const SharedSource& shared = sources_.at(pipeline.scan.table.name);
     size_t stage = shared.stage;
-    int parent = -1;
+    int parent = shared.parent;
     if (shared.columns != pipeline.scan.columns) {
       std::vector<int> indices;
       for (int column : pipeline.scan.columns) {
@@ -163,7 +223,6 @@ class GraphBuilder {
   const GraphOptions& options_;
   BuiltJob built_;
   std::map<std::string, SharedSource> sources_;  ///< by table
-  std::set<std::string> added_sources_;
   std::set<std::string> sinks_;
 };
 
