@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the end-to-end tests share: run the command, make bids, net a changelog, ask DuckDB."""
+import json
 import os
 import pathlib
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import duckdb
@@ -48,6 +51,29 @@ class EndToEndTest(unittest.TestCase):
         log = open(self.dir / "cairn.log", "ab")
         return subprocess.Popen([CAIRN, *map(str, args)], cwd=self.dir, stdout=log, stderr=log,
                                 env={**os.environ, **(env or {})})
+
+
+def decided(place: pathlib.Path) -> list:
+    """The cuts that a checkpoint place retains. (Its head also changes when ids are reserved.)"""
+    try:
+        return json.loads((place / "control/decision-head.json").read_bytes())["retained"]
+    except FileNotFoundError:
+        return []
+
+
+def kill_after_checkpoint(process: subprocess.Popen, place: pathlib.Path, before: list,
+                          wait_s: float) -> bool:
+    """Kill `process` some time after its first checkpoint; False when it came to its end first."""
+    deadline = time.monotonic() + 60
+    while process.poll() is None and decided(place) == before and time.monotonic() < deadline:
+        time.sleep(0.005)
+    try:
+        process.wait(wait_s)
+        return False
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        return True
 
 
 def bid_table(path: str, fmt: str, extra: str = "") -> str:

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples of docs/embedding.md, run as a reader would, and killed as production would."""
+import json
+import pathlib
+import random
+import re
+import subprocess
+import unittest
+
+from harness import (CAIRN, LONG, EndToEndTest, committed_files, decided, fresh_seed,
+                     kill_after_checkpoint)
+
+BIN = pathlib.Path(CAIRN).resolve().parent
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+KILLS = 60 if LONG else 8
+
+
+def example(name: str) -> pathlib.Path:
+    return BIN / f"example_{name}"
+
+
+class SessionCounterTest(EndToEndTest):
+
+    def test_counts_every_click_once_over_restarts_and_growing_input(self):
+        rng = random.Random(fresh_seed())
+        clicks, now = [], 0
+        for _ in range(20_000):
+            now += rng.choice([1, 5, 60, 900])
+            clicks.append((f"user{rng.randrange(50)}", now))
+        file = self.dir / "clicks.csv"
+        file.write_text("")
+        for part in range(4):
+            with open(file, "a") as out:
+                for user, at in clicks[part * 5000:(part + 1) * 5000]:
+                    out.write(f"{user},{at}\n")
+            # Twice: the second run finds nothing new and changes nothing.
+            for _ in range(2):
+                done = subprocess.run([example("session_counter"), file, self.dir / "state"],
+                                      capture_output=True, text=True)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                got = {line.split()[0]: (int(line.split()[1]), int(line.split()[3]))
+                       for line in done.stdout.splitlines()}
+                self.assertEqual(got, self.expected(clicks[:(part + 1) * 5000]))
+
+    @staticmethod
+    def expected(clicks):
+        last, totals = {}, {}
+        for user, at in clicks:
+            sessions, count = totals.get(user, (0, 0))
+            new = user not in last or at - last[user] > 1800
+            totals[user] = (sessions + new, count + 1)
+            last[user] = at
+        return totals
+
+
+class EventLoopTest(EndToEndTest):
+
+    def test_state_and_offsets_agree_after_every_kill(self):
+        rng = random.Random(fresh_seed())
+        place = self.dir / "state"
+        resumed_before = [0, 0]
+        progressed = 0
+        for _ in range(KILLS):
+            process = subprocess.Popen([example("event_loop"), place, "1000000000000", "100"],
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            out = process.stdout.readline() + process.stdout.readline()  # both have resumed
+            killed = kill_after_checkpoint(process, place, decided(place), rng.uniform(0, 0.3))
+            rest, err = process.communicate()
+            out += rest
+            self.assertTrue(killed, err)
+            for line in out.splitlines():
+                match = re.match(r"partition (\d) resumes at (\d+) from checkpoint (\d+)", line)
+                partition, offset = int(match[1]), int(match[2])
+                self.assertGreaterEqual(offset, resumed_before[partition])
+                progressed += offset > resumed_before[partition]
+                resumed_before[partition] = offset
+        self.assertGreaterEqual(progressed, KILLS - 1, "the kills came before any checkpoint")
+
+        # The last run went on after it had resumed: one without events tells how far it came.
+        def run(events: int) -> list[int]:
+            done = subprocess.run([example("event_loop"), place, str(events), "100"],
+                                  capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue(done.stdout.endswith("done\n"), done.stdout)
+            return [int(at) for at in re.findall(r"resumes at (\d+) ", done.stdout)]
+
+        end = max(run(0)) + 100_000
+        run(end)
+        self.assertEqual(run(end), [end, end])
+
+    def test_the_tools_read_what_it_saved(self):
+        place = self.dir / "state"
+        subprocess.run([example("event_loop"), place, "5000"], check=True, capture_output=True)
+        listed = subprocess.run([CAIRN, "state", "ls", place], capture_output=True, text=True)
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+        self.assertIn("sums", listed.stdout)
+        verified = subprocess.run([CAIRN, "checkpoint", "verify", place], capture_output=True,
+                                  text=True)
+        self.assertEqual(verified.returncode, 0, verified.stderr)
+        shown = subprocess.run([CAIRN, "checkpoint", "show", place], capture_output=True, text=True)
+        self.assertIn("text:5000", shown.stdout)
+
+
+class CustomOperatorTest(EndToEndTest):
+
+    def purchases(self, count: int, seed: int):
+        rng = random.Random(seed)
+        rows = [(rng.randrange(200), rng.randrange(1000)) for _ in range(count)]
+        with open(self.dir / "purchases.ndjson", "w") as out:
+            out.writelines(f'{{"user_id": {user}, "price": {price}}}\n' for user, price in rows)
+        last, expected = {}, []
+        for user, price in rows:
+            length = last[user][1] + 1 if user in last and price > last[user][0] else 1
+            last[user] = (price, length)
+            if length >= 3:
+                expected.append((user, length, price))
+        return expected
+
+    def streaks(self):
+        found = []
+        for file in committed_files(self.dir / "streaks"):
+            for line in file.read_text().splitlines():
+                row = json.loads(line)
+                found.append((row["user_id"], row["streak"], row["price"]))
+        return sorted(found)
+
+    def run_job(self, *arguments):
+        return subprocess.Popen(
+            [example("custom_operator"), "run", ROOT / "examples/embed/streaks.sql", *arguments],
+            cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def test_rows_are_published_once_though_the_job_is_killed_and_rescaled(self):
+        seed = fresh_seed()
+        rng = random.Random(seed)
+        expected = self.purchases(8_000_000 if LONG else 2_000_000, seed)
+        kills = 0
+        place = self.dir / "streaks.cairn"
+        for round_ in range(40):
+            process = self.run_job("--parallelism", str(round_ % 3 + 1), "--interval", "100ms")
+            if not kill_after_checkpoint(process, place, decided(place), rng.uniform(0, 0.05)):
+                _, err = process.communicate()
+                self.assertEqual(process.returncode, 0, err)
+                break
+            process.communicate()
+            kills += 1
+        else:
+            self.fail("the job never came to its end")
+        self.assertGreater(kills, 0, "the job came to its end before it was killed")
+        self.assertEqual(self.streaks(), sorted(expected))
+
+    def test_its_state_is_seen_by_the_tools_with_typed_keys(self):
+        self.purchases(1000, 1)
+        process = self.run_job()
+        _, err = process.communicate()
+        self.assertEqual(process.returncode, 0, err)
+        listed = subprocess.run([CAIRN, "state", "ls", self.dir / "streaks.cairn"],
+                                capture_output=True, text=True)
+        self.assertIn("streak/streaks/0", listed.stdout, listed.stderr)
+        self.assertIn("user_id", listed.stdout)
+
+    def test_a_program_without_the_operator_says_what_is_missing(self):
+        self.purchases(10, 1)
+        done = subprocess.run([CAIRN, "run", ROOT / "examples/embed/streaks.sql"], cwd=self.dir,
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn('no operator "streaks"', done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
