@@ -13,7 +13,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent
 
-PROGRAMS = {"state": ["bench_state", "bench_state_persist", "bench_state_async"]}
+PROGRAMS = {"state": ["bench_state", "bench_state_persist", "bench_state_async", "bench_embed"]}
 CASES = {
     "state": ["update.int64.1M.uniform", "update.int64.1M.zipf", "update.int64.10M.uniform",
               "update.int64.10M.zipf", "update.str15.1M.uniform", "update.int64.1M.uniform.persisting",
@@ -25,7 +25,8 @@ CASES = {
               "grow.5M.worst", "view.500k", "view.10M", "view.bytes_copied.500k",
               "view.bytes_copied.10M", "put.persisting.worst", "put.persisting.rate", "view.memory",
               "delta.500_of_1M", "delta.50k_of_1M", "persist.5M", "restore.5M",
-              "async.cold_reads.1", "async.cold_reads.8", "async.cold_reads.16", "async.coalesced"],
+              "async.cold_reads.1", "async.cold_reads.8", "async.cold_reads.16", "async.coalesced",
+              "embed.checkpoint"],
     "nexmark": [f"{query}.{source}.p{p}.{mode}" for query in ("q19", "counts")
                 for source in ("csv", "ndjson", "parquet", "generator") for p in (1, 2)
                 for mode in ("plain", "checkpoints")]
