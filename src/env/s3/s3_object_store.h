@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Objects in a bucket of an S3-compatible server, with the two conditional writes that a commit
+// protocol needs: If-None-Match: * creates, If-Match replaces.
+//
+// Invariants
+//  1. A named record is never written without a condition, on any path; only hints are.
+//  2. An answer that is lost (timeout, cut connection, 409, 5xx) leaves the outcome open. It is
+//     then read back and compared; it is never taken for a failure or for a success.
+//  3. Everything is tried again with growing, jittered pauses until the call's deadline, but for
+//     answers that will not change (access denied, no such bucket, a condition that fails).
+//  4. A secret is in no message.
+//
+// Permissions, on the prefix only: s3:GetObject, s3:PutObject, s3:DeleteObject,
+// s3:AbortMultipartUpload; s3:ListBucket on the bucket (without it a missing object is answered
+// with "access denied").
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <semaphore>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "env/clock.h"
+#include "env/http_client.h"
+#include "env/object_store.h"
+#include "env/s3/settings.h"
+
+namespace cairn::env {
+
+struct S3StoreOptions {
+  S3Location location;
+  /// Asked at open and again when the server calls the credentials expired. Unused if anonymous.
+  std::function<Result<S3Credentials>()> credentials;
+  /// Requests that carry parts of large objects, at most so many at once.
+  uint32_t max_concurrent_uploads = 8;
+  /// Size of a part; an object up to it is one request. S3's least is 5 MiB.
+  uint64_t part_bytes = 8 << 20;
+  /// One request, of up to part_bytes.
+  int64_t request_timeout_ms = 30'000;
+  /// One call, with all its tries.
+  int64_t deadline_ms = 120'000;
+  int64_t first_pause_ms = 100;
+  int64_t longest_pause_ms = 10'000;
+  HttpClient* http = nullptr;  ///< outlives the store; null = a client of its own
+  Clock* clock = nullptr;      ///< null = SystemClock()
+  Random* random = nullptr;    ///< null = SystemRandom()
+};
+
+class S3ObjectStore final : public ObjectStore {
+ public:
+  /// Ready the store. Sends nothing.
+  ///
+  /// Errors:   what `credentials` returned.
+  static Result<std::unique_ptr<S3ObjectStore>> Open(S3StoreOptions options);
+  ~S3ObjectStore() override;
+
+  Status CreateIfAbsent(const std::string& key, std::string_view bytes) override;
+  Result<std::string> CompareAndSwap(const std::string& key,
+                                     const std::optional<std::string>& expected,
+                                     std::string_view bytes) override;
+  Status PutHint(const std::string& key, std::string_view bytes) override;
+  /// Parts are uploaded while Append goes on; Append waits when max_concurrent_uploads are under
+  /// way. Finish creates the object if no other has.
+  Result<std::unique_ptr<ObjectWriter>> NewWriter(const std::string& key) override;
+  Result<VersionedBytes> Get(const std::string& key, uint64_t max_bytes) override;
+  Status ReadRange(const std::string& key, uint64_t offset, std::span<char> out) override;
+  Result<ObjectInfo> Head(const std::string& key) override;
+  Result<std::vector<ObjectInfo>> List(const std::string& prefix) override;
+  Status Delete(const std::string& key) override;
+
+ private:
+  friend class S3ObjectWriter;
+  class Tries;
+  struct Call;
+
+  explicit S3ObjectStore(S3StoreOptions options);
+
+  std::string Name(const std::string& key) const;
+  std::string UrlOf(const std::string& object, const std::string& query) const;
+  Result<HttpResponse> SendOnce(const Call& call);
+  Result<HttpResponse> SendUntilAnswered(const Call& call);
+  Status ErrorOf(const Call& call, const HttpResponse& response) const;
+  Status RenewCredentials();
+  Result<std::string> PutIf(const std::string& key, const std::optional<std::string>& expected,
+                            std::string_view bytes, bool equal_is_success);
+  Result<std::string> StartMultipart(const std::string& key, const std::string& token);
+  Result<std::string> UploadPart(const std::string& key, const std::string& upload, uint32_t part,
+                                 std::string_view bytes);
+  Status CompleteMultipart(const std::string& key, const std::string& upload,
+                           const std::vector<std::string>& etags, const std::string& token);
+  Status AbortMultipart(const std::string& key, const std::string& upload);
+
+  S3StoreOptions options_;
+  std::unique_ptr<HttpClient> own_http_;
+  std::counting_semaphore<1024> upload_slots_;
+
+  std::mutex mutex_;  // guards credentials_
+  S3Credentials credentials_;
+};
+
+}  // namespace cairn::env
