@@ -10,7 +10,7 @@
 #include "checkpoint/executor.h"
 #include "checkpoint/place.h"
 #include "checkpoint/store.h"
-#include "env/local_object_store.h"
+#include "env/object_place.h"
 #include "format/keys.h"
 
 namespace cairn::checkpoint {
@@ -84,14 +84,7 @@ Result<base::CheckpointId> TakeId(CheckpointStore* store, const std::vector<Prep
 
 /// What there is of a place that holds no checkpoint.
 Result<Place> UnusedPlace(env::FileSystem* files, const std::string& directory) {
-  const Result<env::FileInfo> there = files->Stat(directory);
-  if (!there.ok()) {
-    if (there.status().code() != StatusCode::kNotFound) return there.status();
-    return Place();
-  }
-  CAIRN_ASSIGN_OR_RETURN(
-      const auto objects,
-      env::LocalObjectStore::Open(files, directory, {.fsync = false, .sweep = false}));
+  CAIRN_ASSIGN_OR_RETURN(const auto objects, env::OpenObjects(files, directory));
   CAIRN_ASSIGN_OR_RETURN(Place place, ReadPlace(objects.get()));
   if (place.Cuts().empty()) return place;
   return Status::InvalidArgument(
@@ -170,7 +163,7 @@ Result<base::CheckpointId> CutBuilder::Write(const std::vector<uint64_t>& rows) 
   store_options.clock = options_.clock;
   store_options.random = options_.random;
   CAIRN_ASSIGN_OR_RETURN(const auto store,
-                         OpenLocalStore(options_.files, options_.place, store_options));
+                         OpenStoreAt(options_.files, options_.place, store_options));
   CAIRN_RETURN_IF_ERROR(store->Recover().status());
   if (store->slot_hash_seed() != seed_) {
     return Status::InvalidArgument(

@@ -11,31 +11,67 @@
 #include "base/hash.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/loaded_cut.h"
-#include "env/local_object_store.h"
+#include "env/object_place.h"
 #include "format/object.h"
 
 namespace cairn::checkpoint {
 
-/// The objects of one cut as open files. Nothing else can be read, and nothing written.
-class OpenObjects final : public env::ObjectStore {
+/// The objects of one cut. Of a directory they are open files, which a deletion leaves readable; of
+/// a bucket they are read where they lie. Nothing else can be read, and nothing written.
+class CutObjects final : public env::ObjectStore {
  public:
-  void Add(const std::string& key, std::unique_ptr<env::RandomAccessFile> file) {
-    files_[key] = std::move(file);
+  /// `bucket` = null: files of `directory`.
+  CutObjects(env::FileSystem* files, std::string directory,
+             std::unique_ptr<env::ObjectStore> bucket)
+      : files_(files), directory_(std::move(directory)), bucket_(std::move(bucket)) {}
+
+  /// Open an object of `length` bytes.
+  ///
+  /// Errors:   kCorruption: missing, or of another length · kUnavailable.
+  Status Add(const format::StateChunkId& chunk, uint64_t length) {
+    const std::string key = StateObjectKey(chunk.checkpoint_id);
+    Object object;
+    Status found;
+    if (bucket_ != nullptr) {
+      const Result<env::ObjectInfo> info = bucket_->Head(key);
+      found = info.status();
+      if (info.ok()) object.size = info->size;
+    } else {
+      Result<std::unique_ptr<env::RandomAccessFile>> file =
+          files_->OpenForRead(env::JoinPath(directory_, key));
+      found = file.status();
+      if (file.ok()) {
+        object.size = (*file)->size();
+        object.file = *std::move(file);
+      }
+    }
+    if (found.code() == StatusCode::kNotFound) {
+      return Status::Corruption(fmt::format("object {} is missing", key));
+    }
+    CAIRN_RETURN_IF_ERROR(found);
+    if (object.size != length) {
+      return Status::Corruption(
+          fmt::format("object {} has {} bytes instead of {}", key, object.size, length));
+    }
+    objects_[key] = std::move(object);
+    return {};
   }
   bool Has(const format::StateChunkId& chunk) const {
-    return files_.count(StateObjectKey(chunk.checkpoint_id)) > 0;
+    return objects_.contains(StateObjectKey(chunk.checkpoint_id));
   }
-  size_t size() const { return files_.size(); }
+  size_t size() const { return objects_.size(); }
 
   Status ReadRange(const std::string& key, uint64_t offset, std::span<char> out) override {
-    const auto found = files_.find(key);
-    if (found == files_.end()) return Status::NotFound(key + " is missing or has another length");
-    return found->second->ReadExactly(offset, out);
+    CAIRN_ASSIGN_OR_RETURN(const Object* object, Find(key));
+    if (object->file != nullptr) return object->file->ReadExactly(offset, out);
+    const Status read = bucket_->ReadRange(key, offset, out);
+    if (read.code() != StatusCode::kNotFound) return read;
+    return Status::Unavailable(key + " was deleted while it was read: the job has retired this " +
+                               "checkpoint. Try again with a newer one");
   }
   Result<env::ObjectInfo> Head(const std::string& key) override {
-    const auto found = files_.find(key);
-    if (found == files_.end()) return Status::NotFound(key + " is missing or has another length");
-    return env::ObjectInfo{key, found->second->size(), 0};
+    CAIRN_ASSIGN_OR_RETURN(const Object* object, Find(key));
+    return env::ObjectInfo{key, object->size, 0};
   }
 
   Status CreateIfAbsent(const std::string&, std::string_view) override { return Refused(); }
@@ -52,23 +88,30 @@ class OpenObjects final : public env::ObjectStore {
   Status Delete(const std::string&) override { return Refused(); }
 
  private:
+  struct Object {
+    std::unique_ptr<env::RandomAccessFile> file;  ///< null = in the bucket
+    uint64_t size = 0;
+  };
+
   static Status Refused() {
     return Status::Internal("the objects of an inspected cut are read by range only");
   }
+  Result<const Object*> Find(const std::string& key) const {
+    const auto found = objects_.find(key);
+    if (found == objects_.end()) return Status::NotFound(key + " is missing or has another length");
+    return &found->second;
+  }
 
-  std::map<std::string, std::unique_ptr<env::RandomAccessFile>> files_;
+  env::FileSystem* const files_;
+  const std::string directory_;
+  const std::unique_ptr<env::ObjectStore> bucket_;
+  std::map<std::string, Object> objects_;
 };
 
 namespace {
 
 /// Cuts may be retired between the read of the head and that of the manifest: read both again.
 constexpr int kOpenAttempts = 8;
-
-/// The records of a place are read as the store reads them; nothing is swept or synced.
-Result<std::unique_ptr<env::LocalObjectStore>> OpenRecords(env::FileSystem* files,
-                                                           const std::string& directory) {
-  return env::LocalObjectStore::Open(files, directory, {.fsync = false, .sweep = false});
-}
 
 Result<format::CutReference> ChooseCut(const Place& place, const std::string& directory,
                                        std::optional<base::CheckpointId> id) {
@@ -89,15 +132,17 @@ Result<format::CutReference> ChooseCut(const Place& place, const std::string& di
 }  // namespace
 
 Result<Place> OpenPlace(env::FileSystem* files, const std::string& directory) {
-  Result<env::FileInfo> info = files->Stat(directory);
-  if (!info.ok()) {
-    if (info.status().code() != StatusCode::kNotFound) return std::move(info).status();
-    return Status::NotFound(fmt::format("there is no directory '{}'", directory));
+  if (!env::IsBucket(directory)) {
+    Result<env::FileInfo> info = files->Stat(directory);
+    if (!info.ok()) {
+      if (info.status().code() != StatusCode::kNotFound) return std::move(info).status();
+      return Status::NotFound(fmt::format("there is no directory '{}'", directory));
+    }
+    if (!info->is_directory) {
+      return Status::InvalidArgument(fmt::format("'{}' is not a directory", directory));
+    }
   }
-  if (!info->is_directory) {
-    return Status::InvalidArgument(fmt::format("'{}' is not a directory", directory));
-  }
-  CAIRN_ASSIGN_OR_RETURN(const auto records, OpenRecords(files, directory));
+  CAIRN_ASSIGN_OR_RETURN(const auto records, env::OpenObjects(files, directory));
   Result<Place> place = ReadPlace(records.get());
   if (!place.ok()) return std::move(place).status().WithContext(directory);
   if (!place->format) {
@@ -140,9 +185,10 @@ Result<std::unique_ptr<CutReader>> CutReader::Open(env::FileSystem* files,
 
 Status CutReader::OpenCut(env::FileSystem* files, const format::CutReference& cut,
                           bool tolerate_missing) {
-  CAIRN_ASSIGN_OR_RETURN(const auto records, OpenRecords(files, directory_));
+  CAIRN_ASSIGN_OR_RETURN(auto records, env::OpenObjects(files, directory_));
   CAIRN_ASSIGN_OR_RETURN(manifest_, ReadManifest(records.get(), place_, cut));
-  objects_ = std::make_unique<OpenObjects>();
+  if (!env::IsBucket(directory_)) records.reset();
+  objects_ = std::make_unique<CutObjects>(files, directory_, std::move(records));
   frames_ = std::make_unique<FrameReader>(objects_.get(), manifest_);
 
   std::vector<std::pair<format::StateChunkId, uint64_t>> chunks;
@@ -153,28 +199,11 @@ Status CutReader::OpenCut(env::FileSystem* files, const format::CutReference& cu
     chunks.emplace_back(chunk.chunk, chunk.object_length);
   }
   for (const auto& [chunk, length] : chunks) {
-    Status opened = OpenObject(files, chunk, length);
+    Status opened = objects_->Add(chunk, length);
     if (opened.ok()) continue;
     if (!tolerate_missing) return opened;
     problems_.push_back(std::string(opened.message()));
   }
-  return {};
-}
-
-Status CutReader::OpenObject(env::FileSystem* files, const format::StateChunkId& chunk,
-                             uint64_t length) {
-  const std::string key = StateObjectKey(chunk.checkpoint_id);
-  Result<std::unique_ptr<env::RandomAccessFile>> file =
-      files->OpenForRead(env::JoinPath(directory_, key));
-  if (!file.ok()) {
-    if (file.status().code() != StatusCode::kNotFound) return std::move(file).status();
-    return Status::Corruption(fmt::format("object {} is missing", key));
-  }
-  if ((*file)->size() != length) {
-    return Status::Corruption(
-        fmt::format("object {} has {} bytes instead of {}", key, (*file)->size(), length));
-  }
-  objects_->Add(key, *std::move(file));
   return {};
 }
 

@@ -6,9 +6,8 @@
 // Threads: a reader belongs to one thread.
 //
 // Invariants
-//  1. Every object of the cut is open before Open returns: retention may delete the cut meanwhile
-//  and
-//     the reader still reads it whole.
+//  1. Of a directory, every object of the cut is open before Open returns: retention may delete the
+//     cut meanwhile and the reader still reads it whole. Of a bucket, what is gone is said to be.
 //  2. Nothing is believed unchecked: the manifest against the head's digest, frames against theirs.
 #pragma once
 
@@ -30,7 +29,7 @@
 
 namespace cairn::checkpoint {
 
-/// Read the records of the place in `directory`, without its lock.
+/// Read the records of the place in `directory` (or s3://…), without its lock.
 ///
 /// Shape:    format, identity and head are set.
 /// Errors:   kNotFound (no such directory, no place in it, or no checkpoint was ever tried) ·
@@ -56,7 +55,7 @@ struct CutVerdict {
 /// Called now and then with the bytes done and the bytes there are.
 using VerifyProgress = std::function<void(uint64_t done, uint64_t total)>;
 
-class OpenObjects;  // the objects of a cut, held open
+class CutObjects;  // those that its manifest names
 
 /// One committed cut.
 class CutReader {
@@ -104,7 +103,6 @@ class CutReader {
  private:
   CutReader() = default;
   Status OpenCut(env::FileSystem* files, const format::CutReference& cut, bool tolerate_missing);
-  Status OpenObject(env::FileSystem* files, const format::StateChunkId& chunk, uint64_t length);
   void VerifySections(CutVerdict* verdict) const;
   void VerifyReferencedObjects(CutVerdict* verdict) const;
   void VerifySinkFrame(CutVerdict* verdict) const;
@@ -112,7 +110,7 @@ class CutReader {
   Place place_;
   std::shared_ptr<const format::CheckpointManifest> manifest_;
   std::string directory_;
-  std::unique_ptr<OpenObjects> objects_;
+  std::unique_ptr<CutObjects> objects_;
   std::unique_ptr<FrameReader> frames_;
   std::vector<std::string> problems_;
 };

@@ -245,7 +245,8 @@ class TestJob {
   /// Open the place, recover and load at parallelism `p`. Rows in memory before are forgotten.
   Status Start(uint32_t p, std::optional<base::CheckpointId> at = std::nullopt) {
     Stop();
-    CAIRN_ASSIGN_OR_RETURN(store, OpenLocalStore(&files, directory, options));
+    CAIRN_ASSIGN_OR_RETURN(store,
+                           open ? open(options) : OpenLocalStore(&files, directory, options));
     CAIRN_ASSIGN_OR_RETURN(cut, at ? store->RecoverAt(*at) : store->Recover());
     std::vector<std::vector<state::StateTable*>> tables;
     for (uint32_t i = 0; i < p; ++i) {
@@ -379,6 +380,8 @@ class TestJob {
   InlineExecutor executor;
   StoreOptions options;
   std::string directory = "/place";
+  /// Opens the store; nothing = that of `directory`.
+  std::function<Result<std::unique_ptr<CheckpointStore>>(const StoreOptions&)> open;
   std::unique_ptr<CheckpointStore> store;
   std::shared_ptr<const Cut> cut;
   std::vector<LoadReceipt> receipts;

@@ -3,8 +3,9 @@
 // Where things lie in a checkpoint place: the same keys in a directory and in a bucket.
 //
 //   FORMAT                                            what the place is; created once
-//   LOCK                                              held by the writing process (directories
-//   only) deployment/identity.json                          whose it is; created once
+//   LOCK                                              held by the writer (in a directory)
+//   control/lease.json                                held by the writer (in a bucket)
+//   deployment/identity.json                          whose it is; created once
 //   deployment/pipeline.json                          hint: the pipeline in words, for messages
 //   control/decision-head.json                        which cuts count; compare-and-swap
 //   control/latest.txt                                hint: the latest cut's directory
@@ -26,6 +27,7 @@ inline constexpr std::string_view kLockName = "LOCK";
 inline constexpr std::string_view kIdentityKey = "deployment/identity.json";
 inline constexpr std::string_view kPipelineKey = "deployment/pipeline.json";
 inline constexpr std::string_view kHeadKey = "control/decision-head.json";
+inline constexpr std::string_view kLeaseKey = "control/lease.json";
 inline constexpr std::string_view kLatestKey = "control/latest.txt";
 inline constexpr std::string_view kNodesPrefix = "nodes/";
 inline constexpr std::string_view kCheckpointsPrefix = "nodes/1/checkpoints/";

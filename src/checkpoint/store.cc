@@ -11,12 +11,15 @@
 
 #include "checkpoint/cut_writer.h"
 #include "checkpoint/layout.h"
+#include "checkpoint/lease.h"
 #include "checkpoint/loaded_cut.h"
 #include "checkpoint/pipeline.h"
 #include "checkpoint/place.h"
 #include "checkpoint/plan.h"
 #include "checkpoint/retention.h"
 #include "env/local_object_store.h"
+#include "env/object_place.h"
+#include "env/store_probe.h"
 #include "format/store_records.h"
 
 namespace cairn::checkpoint {
@@ -37,8 +40,8 @@ class Store final : public CheckpointStore {
  public:
   Store(std::unique_ptr<env::ObjectStore> objects, std::unique_ptr<env::FileLock> lock,
         StoreOptions options)
-      : lock_(std::move(lock)),
-        objects_(std::move(objects)),
+      : objects_(std::move(objects)),
+        lock_(std::move(lock)),
         options_(std::move(options)),
         retention_(objects_.get()) {
     if (options_.clock == nullptr) options_.clock = env::SystemClock();
@@ -97,8 +100,8 @@ class Store final : public CheckpointStore {
     if (!DeleteUndecided(objects_.get(), id).ok()) retention_.Nominate(id);
   }
 
-  std::unique_ptr<env::FileLock> lock_;  // before the objects: given back after they are closed
   std::unique_ptr<env::ObjectStore> objects_;
+  std::unique_ptr<env::FileLock> lock_;  // after the objects: a lease is given back through them
   StoreOptions options_;
   ManifestFrame deployment_;
   std::vector<std::string> notes_;
@@ -265,10 +268,14 @@ Status Store::Open() {
   }
   if (place_.head) {
     CAIRN_RETURN_IF_ERROR(ReadCuts());
+    {
+      // Also makes what was read durable: an earlier process may have died between rename and sync.
+      // And the turning point of a takeover: from here on no earlier process can commit, so what it
+      // has not decided is nobody's and may be swept. Swept before, it could still be committed.
+      std::lock_guard<std::mutex> lock(mutex_);
+      CAIRN_RETURN_IF_ERROR(ReserveIds());
+    }
     CAIRN_RETURN_IF_ERROR(SweepLeftovers());
-    // Also makes what was read durable: an earlier process may have died between rename and sync.
-    std::lock_guard<std::mutex> lock(mutex_);
-    CAIRN_RETURN_IF_ERROR(ReserveIds());
   } else {
     CAIRN_RETURN_IF_ERROR(MakePlace());
   }
@@ -537,6 +544,34 @@ Result<std::unique_ptr<CheckpointStore>> OpenLocalStore(env::FileSystem* files,
   // The directories that all checkpoints share are no checkpoint's cost.
   const Status prepared = local->PrepareFor(std::string(kCheckpointsPrefix) + "any");
   if (!prepared.ok()) return prepared.WithContext(context);
+  return store;
+}
+
+namespace {
+
+Result<std::unique_ptr<CheckpointStore>> OpenBucketStore(env::FileSystem* files,
+                                                         const std::string& place,
+                                                         StoreOptions options) {
+  env::Random* random = options.random != nullptr ? options.random : env::SystemRandom();
+  CAIRN_ASSIGN_OR_RETURN(const auto probed, env::OpenBucket(files, place, env::kImpatientMs));
+  CAIRN_RETURN_IF_ERROR(env::VerdictOf(env::ProbeStore(probed.get(), random)));
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<env::ObjectStore> objects,
+                         env::OpenBucket(files, place, env::kPatientMs));
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<env::FileLock> lease,
+                         AcquireLease(objects.get(), {.clock = options.clock}));
+  options.fsync = true;  // a bucket has no other way
+  return OpenStore(std::move(objects), std::move(lease), std::move(options));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CheckpointStore>> OpenStoreAt(env::FileSystem* files,
+                                                     const std::string& place,
+                                                     StoreOptions options) {
+  if (!env::IsBucket(place)) return OpenLocalStore(files, place, std::move(options));
+  Result<std::unique_ptr<CheckpointStore>> store =
+      OpenBucketStore(files, place, std::move(options));
+  if (!store.ok()) return store.status().WithContext("checkpoints at " + place);
   return store;
 }
 

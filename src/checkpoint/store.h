@@ -167,7 +167,20 @@ Result<std::unique_ptr<CheckpointStore>> OpenLocalStore(env::FileSystem* files,
                                                         const std::string& directory,
                                                         StoreOptions options);
 
+/// Open or make the store of `place`: a directory of `files`, or s3://BUCKET/PREFIX. Of a bucket,
+/// prove first that it keeps its promises, and take its lease.
+///
+/// Blocks:   in a bucket on about 30 requests, and on a lease that was not given back up to its
+/// time
+///           to live.
+/// Errors:   as OpenLocalStore · kInvalidArgument: a bucket without conditional writes.
+Result<std::unique_ptr<CheckpointStore>> OpenStoreAt(env::FileSystem* files,
+                                                     const std::string& place,
+                                                     StoreOptions options);
+
 /// Open or make the store in `objects`. `lock` (may be null) is held until the store is closed.
+///
+/// Shape:    the lock may use the objects until it is given back.
 ///
 /// Errors:   as OpenLocalStore.
 Result<std::unique_ptr<CheckpointStore>> OpenStore(std::unique_ptr<env::ObjectStore> objects,

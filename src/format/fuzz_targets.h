@@ -38,6 +38,9 @@ inline void FuzzStoreRecords(std::string_view bytes) {
   if (const auto identity = ParseDeploymentIdentity(bytes); identity.ok()) {
     CAIRN_CHECK(*SerializeDeploymentIdentity(*identity) == bytes);
   }
+  if (const auto lease = ParseLease(bytes); lease.ok()) {
+    CAIRN_CHECK(*SerializeLease(*lease) == bytes);
+  }
 }
 
 /// Touch every byte of rows.

@@ -52,6 +52,7 @@ Status CheckSize(const std::string& bytes, uint64_t bytes_max, const char* recor
 constexpr char kFormatRecord[] = "FORMAT";
 constexpr char kIdentityRecord[] = "identity.json";
 constexpr char kHeadRecord[] = "decision-head.json";
+constexpr char kLeaseRecord[] = "lease.json";
 
 Status CheckStoreFormat(const StoreFormat& format) {
   if (format.profile != "local") {
@@ -245,6 +246,40 @@ Result<DecisionHead> ParseDecisionHead(std::string_view bytes) {
       },
       [&] { return SerializeDecisionHead(head); }));
   return head;
+}
+
+Result<std::string> SerializeLease(const Lease& lease) {
+  CAIRN_ASSIGN_OR_RETURN(std::string bytes,
+                         DumpCanonical({{"holder", lease.holder},
+                                        {"machine", lease.machine},
+                                        {"process", lease.process},
+                                        {"process_started", lease.process_started},
+                                        {"released", lease.released},
+                                        {"renewals", lease.renewals},
+                                        {"term", lease.term},
+                                        {"ttl_ms", lease.ttl_ms},
+                                        {"version", kLeaseVersion}},
+                                       kLeaseRecord));
+  CAIRN_RETURN_IF_ERROR(CheckSize(bytes, kSmallRecordBytesMax, kLeaseRecord));
+  return bytes;
+}
+
+Result<Lease> ParseLease(std::string_view bytes) {
+  Lease lease;
+  CAIRN_RETURN_IF_ERROR(ParseExact(
+      bytes, kSmallRecordBytesMax, kLeaseRecord, kLeaseVersion, "version",
+      [&](FieldReader* in) {
+        in->Read("holder", &lease.holder);
+        in->Read("machine", &lease.machine);
+        in->Read("process", &lease.process);
+        in->Read("process_started", &lease.process_started);
+        in->Read("released", &lease.released);
+        in->Read("renewals", &lease.renewals);
+        in->Read("term", &lease.term);
+        in->Read("ttl_ms", &lease.ttl_ms);
+      },
+      [&] { return SerializeLease(lease); }));
+  return lease;
 }
 
 }  // namespace cairn::format

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The small records of a checkpoint place beside its manifests: FORMAT (what the place is),
-// identity.json (whose it is) and decision-head.json (which cut counts).
+// identity.json (whose it is), decision-head.json (which cut counts) and, where no file can be
+// locked, lease.json (which process writes).
 //
 // All are canonical JSON with an exact version: unknown fields, another version and bytes that
 // differ from their canonical re-encoding are refused.
@@ -26,7 +27,8 @@ namespace cairn::format {
 inline constexpr uint32_t kStoreFormatVersion = 1;
 inline constexpr uint32_t kIdentityRecordVersion = 1;
 inline constexpr uint32_t kDecisionHeadVersion = 1;
-inline constexpr uint64_t kSmallRecordBytesMax = uint64_t{64} << 10;  ///< FORMAT, identity.json
+inline constexpr uint32_t kLeaseVersion = 1;
+inline constexpr uint64_t kSmallRecordBytesMax = uint64_t{64} << 10;  ///< all but the head
 inline constexpr uint64_t kDecisionHeadBytesMax = uint64_t{128} << 10;
 inline constexpr uint32_t kRetainedCutsMax = 256;
 inline constexpr uint32_t kHeadPinsMax = 128;
@@ -97,5 +99,24 @@ Status ValidateDecisionHead(const DecisionHead& head);
 Result<std::string> SerializeDecisionHead(const DecisionHead& head);
 /// Errors:   kUnsupportedFormat · kCorruption.
 Result<DecisionHead> ParseDecisionHead(std::string_view bytes);
+
+/// lease.json: which process writes. Changed by compare-and-swap.
+///
+/// Shape:    a holder that does not change the record for ttl_ms is gone, by the clock of whoever
+///           watches it: clocks of two machines are never compared.
+struct Lease {
+  std::string holder;   ///< for people: "pid 7 on build-3"
+  std::string machine;  ///< process ids are comparable only within one; empty = unknown
+  uint64_t process = 0;
+  uint64_t process_started = 0;  ///< tells two processes with one id apart
+  uint64_t term = 1;             ///< grows with every new holder
+  uint64_t renewals = 0;         ///< within the term
+  uint64_t ttl_ms = 0;
+  bool released = false;  ///< given back: the next holder need not wait
+  friend bool operator==(const Lease&, const Lease&) = default;
+};
+Result<std::string> SerializeLease(const Lease& lease);
+/// Errors:   kUnsupportedFormat · kCorruption.
+Result<Lease> ParseLease(std::string_view bytes);
 
 }  // namespace cairn::format

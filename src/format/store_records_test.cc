@@ -145,6 +145,19 @@ TEST(DeploymentIdentity, ReadsBackWhatItWroteAndRefusesDamage) {
   EXPECT_EQ(SerializeDeploymentIdentity(bad).status().code(), StatusCode::kInvalidArgument);
 }
 
+TEST(LeaseRecord, ReadsBackWhatItWroteAndRefusesDamage) {
+  const Lease lease{"process 7 on build-3", "boot/1", 7, 99, 3, 12, 10'000, true};
+  const std::string bytes = *SerializeLease(lease);
+  EXPECT_EQ(
+      bytes,
+      R"({"holder":"process 7 on build-3","machine":"boot/1","process":7,)"
+      R"("process_started":99,"released":true,"renewals":12,"term":3,"ttl_ms":10000,"version":1})");
+  EXPECT_EQ(*ParseLease(bytes), lease);
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_EQ(ParseLease(bytes.substr(0, size)).status().code(), StatusCode::kCorruption);
+  }
+}
+
 PipelineDescription Pipeline() {
   PipelineDescription pipeline;
   pipeline.sources = {{"bid",

@@ -257,7 +257,9 @@ Status S3ObjectStore::ErrorOf(const Call& call, const HttpResponse& response) co
 Result<std::string> S3ObjectStore::PutIf(const std::string& key,
                                          const std::optional<std::string>& expected,
                                          std::string_view bytes, bool equal_is_success) {
-  Call call{"PUT", key, "", {}, bytes};
+  // Tells our own bytes from equal ones of another writer when an answer was lost.
+  const std::string token = NewToken();
+  Call call{"PUT", key, "", {{"x-amz-meta-cairn-write", token}}, bytes};
   if (expected) {
     call.headers.emplace_back("If-Match", *expected);
   } else {
@@ -284,15 +286,17 @@ Result<std::string> S3ObjectStore::PutIf(const std::string& key,
       continue;
     }
     in_doubt = in_doubt || open;
-    Result<VersionedBytes> there = Get(key, kRecordMax);
-    if (!there.ok() && there.status().code() != StatusCode::kNotFound) {
+    HttpResponse there;
+    Result<VersionedBytes> record = GetRecord(key, kRecordMax, &there);
+    if (!record.ok() && record.status().code() != StatusCode::kNotFound) {
       return Status::Unavailable("PUT " + Name(key) + ": whether it was written is unknown; " +
-                                 std::string(there.status().message()));
+                                 std::string(record.status().message()));
     }
-    if (there.ok() && there->bytes == bytes && (in_doubt || equal_is_success)) {
-      return std::move(there->version);
+    const bool ours = in_doubt && there.Header("x-amz-meta-cairn-write") == token;
+    if (record.ok() && record->bytes == bytes && (ours || equal_is_success)) {
+      return std::move(record->version);
     }
-    const bool unchanged = expected ? there.ok() && there->version == *expected : !there.ok();
+    const bool unchanged = expected ? record.ok() && record->version == *expected : !record.ok();
     if (!unchanged) return Status::Fenced(Name(key));
     // A condition that failed against what is there now was about something that has gone.
     if (!tries.Next()) {
@@ -330,7 +334,18 @@ Result<std::unique_ptr<ObjectWriter>> S3ObjectStore::NewWriter(const std::string
   return std::unique_ptr<ObjectWriter>(std::make_unique<S3ObjectWriter>(this, key));
 }
 
+std::string S3ObjectStore::NewToken() {
+  const uint64_t bits[2] = {options_.random->Next(), options_.random->Next()};
+  return base::ToHex(std::string_view(reinterpret_cast<const char*>(bits), sizeof(bits)));
+}
+
 Result<VersionedBytes> S3ObjectStore::Get(const std::string& key, uint64_t max_bytes) {
+  HttpResponse answer;
+  return GetRecord(key, max_bytes, &answer);
+}
+
+Result<VersionedBytes> S3ObjectStore::GetRecord(const std::string& key, uint64_t max_bytes,
+                                                HttpResponse* answer) {
   Call call{"GET", key, "", {}, {}};
   call.max_response_bytes = std::max(max_bytes, kAnswerMax);
   Result<HttpResponse> response = SendUntilAnswered(call);
@@ -343,7 +358,9 @@ Result<VersionedBytes> S3ObjectStore::Get(const std::string& key, uint64_t max_b
   }
   if (response->status != 200) return ErrorOf(call, *response);
   std::string version(response->Header("etag").value_or(""));
-  return VersionedBytes{std::move(response->body), std::move(version)};
+  std::string bytes = std::move(response->body);
+  *answer = *std::move(response);
+  return VersionedBytes{std::move(bytes), std::move(version)};
 }
 
 Status S3ObjectStore::ReadRange(const std::string& key, uint64_t offset, std::span<char> out) {

@@ -87,6 +87,10 @@ class S3ObjectStore final : public ObjectStore {
   Result<HttpResponse> SendUntilAnswered(const Call& call);
   Status ErrorOf(const Call& call, const HttpResponse& response) const;
   Status RenewCredentials();
+  std::string NewToken();
+  /// As Get, with the answer's headers.
+  Result<VersionedBytes> GetRecord(const std::string& key, uint64_t max_bytes,
+                                   HttpResponse* answer);
   Result<std::string> PutIf(const std::string& key, const std::optional<std::string>& expected,
                             std::string_view bytes, bool equal_is_success);
   Result<std::string> StartMultipart(const std::string& key, const std::string& token);

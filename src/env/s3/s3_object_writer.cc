@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "base/hash.h"
 #include "env/s3/s3_object_store.h"
 
 namespace cairn::env {
@@ -15,10 +14,7 @@ constexpr size_t kPartsPerSize = 1'000;
 }  // namespace
 
 S3ObjectWriter::S3ObjectWriter(S3ObjectStore* store, std::string key)
-    : store_(store), key_(std::move(key)) {
-  const uint64_t bits[2] = {store_->options_.random->Next(), store_->options_.random->Next()};
-  token_ = base::ToHex(std::string_view(reinterpret_cast<const char*>(bits), sizeof(bits)));
-}
+    : store_(store), key_(std::move(key)), token_(store->NewToken()) {}
 
 S3ObjectWriter::~S3ObjectWriter() {
   if (upload_.empty()) return;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <map>
 
 namespace cairn::env {
 namespace {
@@ -97,6 +98,29 @@ Result<std::optional<S3Credentials>> PairOf(std::optional<std::string> access,
       S3Credentials{*std::move(access), *std::move(secret), token.value_or(""), source});
 }
 
+constexpr std::string_view kScheme = "s3://";
+constexpr std::string_view kParameters[] = {"endpoint", "region", "path_style", "anonymous"};
+
+Result<std::map<std::string, std::string>> ParametersOf(std::string_view query) {
+  std::map<std::string, std::string> parameters;
+  while (!query.empty()) {
+    const size_t end = std::min(query.find('&'), query.size());
+    const std::string_view pair = query.substr(0, end);
+    query.remove_prefix(std::min(end + 1, query.size()));
+    const size_t equals = std::min(pair.find('='), pair.size());
+    const std::string name(pair.substr(0, equals));
+    if (std::find(std::begin(kParameters), std::end(kParameters), name) == std::end(kParameters)) {
+      return Status::InvalidArgument("unknown parameter '" + name +
+                                     "' of an s3:// URI; it takes endpoint, region, path_style and "
+                                     "anonymous");
+    }
+    if (!parameters.emplace(name, pair.substr(std::min(equals + 1, pair.size()))).second) {
+      return Status::InvalidArgument("parameter '" + name + "' of an s3:// URI is given twice");
+    }
+  }
+  return parameters;
+}
+
 Result<bool> Flag(const std::map<std::string, std::string>& parameters, const std::string& name,
                   bool otherwise) {
   const auto found = parameters.find(name);
@@ -138,9 +162,15 @@ std::string S3Location::ToString() const {
   return "s3://" + bucket + (prefix.empty() ? "" : "/" + prefix);
 }
 
-Result<S3Location> ResolveS3Location(std::string_view bucket_and_prefix,
-                                     const std::map<std::string, std::string>& parameters,
-                                     FileSystem* files, const EnvironmentLookup& environment) {
+Result<S3Location> ResolveS3Uri(std::string_view uri, FileSystem* files,
+                                const EnvironmentLookup& environment) {
+  if (!uri.starts_with(kScheme)) {
+    return Status::InvalidArgument("'" + std::string(uri) + "' does not begin with s3://");
+  }
+  const size_t question = std::min(uri.find('?'), uri.size());
+  CAIRN_ASSIGN_OR_RETURN(const auto parameters,
+                         ParametersOf(uri.substr(std::min(question + 1, uri.size()))));
+  const std::string_view bucket_and_prefix = uri.substr(kScheme.size(), question - kScheme.size());
   S3Location location;
   const size_t slash = std::min(bucket_and_prefix.find('/'), bucket_and_prefix.size());
   location.bucket = std::string(bucket_and_prefix.substr(0, slash));

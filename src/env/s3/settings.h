@@ -9,7 +9,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,15 +44,15 @@ struct S3Location {
   std::string ToString() const;
 };
 
-/// Complete `bucket_and_prefix` and the URI's parameters (endpoint, region, path_style, anonymous)
-/// from AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, AWS_REGION, AWS_DEFAULT_REGION and the profile's
-/// region and endpoint_url.
+/// Take s3://BUCKET/PREFIX?NAME=VALUE&… apart (endpoint, region, path_style, anonymous) and
+/// complete it from AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, AWS_REGION, AWS_DEFAULT_REGION and the
+/// profile's region and endpoint_url.
 ///
 /// Shape:    without an endpoint Amazon's own; path_style defaults to true where one is given.
-/// Errors:   kInvalidArgument: no bucket, or a value that has no meaning · kUnavailable.
-Result<S3Location> ResolveS3Location(std::string_view bucket_and_prefix,
-                                     const std::map<std::string, std::string>& parameters,
-                                     FileSystem* files, const EnvironmentLookup& environment);
+/// Errors:   kInvalidArgument: no bucket, an unknown parameter, or a value that has no meaning ·
+///           kUnavailable.
+Result<S3Location> ResolveS3Uri(std::string_view uri, FileSystem* files,
+                                const EnvironmentLookup& environment);
 
 /// Find credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (AWS_SESSION_TOKEN), else the
 /// profile AWS_PROFILE (default "default") of AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials),

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "env/memory_file_system.h"
 
 namespace cairn::env {
@@ -29,9 +31,8 @@ class S3SettingsTest : public ::testing::Test {
     };
   }
   Result<S3Credentials> Credentials() { return FindS3Credentials(&files_, Environment()); }
-  Result<S3Location> Location(std::string_view text,
-                              const std::map<std::string, std::string>& parameters = {}) {
-    return ResolveS3Location(text, parameters, &files_, Environment());
+  Result<S3Location> Location(const std::string& rest) {
+    return ResolveS3Uri("s3://" + rest, &files_, Environment());
   }
 
   MemoryFileSystem files_;
@@ -89,8 +90,8 @@ TEST_F(S3SettingsTest, AParameterComesBeforeTheEnvironment) {
   EXPECT_EQ(Location("b")->endpoint, "http://elsewhere:1");
   variables_["AWS_ENDPOINT_URL_S3"] = "http://elsewhere:2/";
   EXPECT_EQ(Location("b")->endpoint, "http://elsewhere:2");
-  Result<S3Location> location = Location(
-      "b", {{"endpoint", "http://127.0.0.1:9"}, {"path_style", "false"}, {"anonymous", "true"}});
+  Result<S3Location> location =
+      Location("b?endpoint=http://127.0.0.1:9&path_style=false&anonymous=true");
   ASSERT_TRUE(location.ok());
   EXPECT_EQ(location->endpoint, "http://127.0.0.1:9");
   EXPECT_FALSE(location->path_style);
@@ -100,10 +101,10 @@ TEST_F(S3SettingsTest, AParameterComesBeforeTheEnvironment) {
 TEST_F(S3SettingsTest, ValuesWithoutAMeaningAreRefused) {
   EXPECT_THAT(Location("").status().ToString(), HasSubstr("s3://BUCKET/PREFIX"));
   EXPECT_THAT(Location("a b/c").status().ToString(), HasSubstr("no bucket name"));
-  EXPECT_THAT(Location("b", {{"endpoint", "localhost:1"}}).status().ToString(),
-              HasSubstr("http://"));
-  EXPECT_THAT(Location("b", {{"anonymous", "yes"}}).status().ToString(),
-              HasSubstr("true or false"));
+  EXPECT_THAT(Location("b?endpoint=localhost:1").status().ToString(), HasSubstr("http://"));
+  EXPECT_THAT(Location("b?anonymous=yes").status().ToString(), HasSubstr("true or false"));
+  EXPECT_THAT(Location("b?secret=x").status().ToString(), HasSubstr("it takes endpoint"));
+  EXPECT_THAT(Location("b?region=a&region=b").status().ToString(), HasSubstr("twice"));
 }
 
 }  // namespace

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/lease.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "checkpoint/layout.h"
+#include "format/store_records.h"
+
+namespace cairn::checkpoint {
+namespace {
+
+/// How often a holder's record is looked at while its time to live runs.
+constexpr int64_t kLooksPerLife = 10;
+
+struct SeenLease {
+  format::Lease lease;
+  std::string version;
+};
+
+Result<std::optional<SeenLease>> Look(env::ObjectStore* objects) {
+  Result<env::VersionedBytes> there =
+      objects->Get(std::string(kLeaseKey), format::kSmallRecordBytesMax);
+  if (!there.ok()) {
+    if (there.status().code() == StatusCode::kNotFound) return std::optional<SeenLease>();
+    return std::move(there).status();
+  }
+  CAIRN_ASSIGN_OR_RETURN(format::Lease lease, format::ParseLease(there->bytes));
+  return std::optional<SeenLease>({std::move(lease), std::move(there->version)});
+}
+
+bool IsFree(const format::Lease& lease) {
+  return lease.released || env::IsGone({.machine = lease.machine,
+                                        .id = lease.process,
+                                        .started = lease.process_started,
+                                        .description = lease.holder});
+}
+
+class HeldLease final : public env::FileLock {
+ public:
+  HeldLease(env::ObjectStore* objects, format::Lease lease, std::string version, int64_t renew_ms)
+      : objects_(objects), lease_(std::move(lease)), version_(std::move(version)) {
+    renewer_ = std::thread([this, renew_ms] { Renew(renew_ms); });
+  }
+
+  ~HeldLease() override {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      closing_ = true;
+    }
+    closed_.notify_all();
+    renewer_.join();
+    if (lost_) return;
+    lease_.released = true;
+    (void)Write();  // else the next holder waits for the time to live
+  }
+
+ private:
+  void Renew(int64_t renew_ms) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (
+        !closed_.wait_for(lock, std::chrono::milliseconds(renew_ms), [this] { return closing_; })) {
+      lock.unlock();
+      ++lease_.renewals;
+      // Another's record ends the renewing; a store that cannot be reached is tried again.
+      lost_ = Write().code() == StatusCode::kFenced;
+      lock.lock();
+      if (lost_) return;
+    }
+  }
+
+  Status Write() {
+    CAIRN_ASSIGN_OR_RETURN(const std::string bytes, format::SerializeLease(lease_));
+    Result<std::string> version = objects_->CompareAndSwap(std::string(kLeaseKey), version_, bytes);
+    if (version.ok()) version_ = *std::move(version);
+    return std::move(version).status();
+  }
+
+  env::ObjectStore* const objects_;
+  format::Lease lease_;  // these three: of the renewing thread until it has been joined
+  std::string version_;
+  bool lost_ = false;
+  std::mutex mutex_;
+  std::condition_variable closed_;
+  bool closing_ = false;
+  std::thread renewer_;
+};
+
+/// Watch a lease that is held. OK when it may be taken over, with what is there then in `seen`.
+Status WaitUntilFree(env::ObjectStore* objects, env::Clock* clock, std::optional<SeenLease>* seen) {
+  const auto held = [](const format::Lease& lease) {
+    return Status::Fenced("another process writes here: " + lease.holder +
+                          ". Stop it, or choose another place");
+  };
+  const int64_t ttl_ms = static_cast<int64_t>(std::min<uint64_t>((*seen)->lease.ttl_ms, 3'600'000));
+  const int64_t until_ns = clock->MonotonicNanos() + ttl_ms * 1'000'000;
+  while (clock->MonotonicNanos() < until_ns) {
+    clock->SleepMillis(std::max<int64_t>(ttl_ms / kLooksPerLife, 1));
+    CAIRN_ASSIGN_OR_RETURN(std::optional<SeenLease> now, Look(objects));
+    const bool changed = !now || now->version != (*seen)->version;
+    if (changed && now && !IsFree(now->lease)) return held(now->lease);
+    *seen = std::move(now);
+    if (changed) return {};  // gone or given back meanwhile
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<env::FileLock>> AcquireLease(env::ObjectStore* objects,
+                                                    LeaseOptions options) {
+  if (options.clock == nullptr) options.clock = env::SystemClock();
+  CAIRN_ASSIGN_OR_RETURN(std::optional<SeenLease> seen, Look(objects));
+  if (seen && !IsFree(seen->lease)) {
+    CAIRN_RETURN_IF_ERROR(WaitUntilFree(objects, options.clock, &seen));
+  }
+  format::Lease lease;
+  lease.holder = options.holder.description;
+  lease.machine = options.holder.machine;
+  lease.process = options.holder.id;
+  lease.process_started = options.holder.started;
+  lease.term = seen ? seen->lease.term + 1 : 1;
+  lease.ttl_ms = static_cast<uint64_t>(options.ttl_ms);
+  CAIRN_ASSIGN_OR_RETURN(const std::string bytes, format::SerializeLease(lease));
+  Result<std::string> version = objects->CompareAndSwap(
+      std::string(kLeaseKey), seen ? std::optional(seen->version) : std::nullopt, bytes);
+  if (!version.ok()) {
+    if (version.status().code() != StatusCode::kFenced) return std::move(version).status();
+    return Status::Fenced("another process has begun to write here at the same moment");
+  }
+  return std::unique_ptr<env::FileLock>(std::make_unique<HeldLease>(
+      objects, std::move(lease), *std::move(version), options.renew_ms));
+}
+
+}  // namespace cairn::checkpoint

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "env/object_place.h"
+
+#include "env/local_object_store.h"
+#include "env/s3/s3_object_store.h"
+
+namespace cairn::env {
+
+bool IsBucket(std::string_view place) { return place.starts_with("s3://"); }
+
+Result<std::unique_ptr<ObjectStore>> OpenBucket(FileSystem* files, const std::string& place,
+                                                int64_t deadline_ms) {
+  S3StoreOptions options;
+  options.deadline_ms = deadline_ms;
+  CAIRN_ASSIGN_OR_RETURN(options.location, ResolveS3Uri(place, files, ProcessEnvironment()));
+  options.credentials = [files] { return FindS3Credentials(files, ProcessEnvironment()); };
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<S3ObjectStore> store,
+                         S3ObjectStore::Open(std::move(options)));
+  return std::unique_ptr<ObjectStore>(std::move(store));
+}
+
+Result<std::unique_ptr<ObjectStore>> OpenObjects(FileSystem* files, const std::string& place) {
+  if (IsBucket(place)) return OpenBucket(files, place, kImpatientMs);
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<LocalObjectStore> store,
+                         LocalObjectStore::Open(files, place, {.fsync = false, .sweep = false}));
+  return std::unique_ptr<ObjectStore>(std::move(store));
+}
+
+}  // namespace cairn::env
