@@ -61,8 +61,8 @@ struct StateStoreOptions {
 
   std::string name;  ///< of the pipeline: a place holds one, and refuses another
   uint32_t partitions = 1;
-  /// Where checkpoints go, as a directory or file://DIR. Empty = where the backend keeps them;
-  /// memory:// has no such place and then takes no checkpoint.
+  /// Where checkpoints go: a directory, file://DIR or s3://BUCKET/PREFIX. Empty = where the backend
+  /// keeps them; memory:// has no such place and then takes no checkpoint.
   std::string checkpoints;
   uint64_t recover_at = 0;  ///< id of a retained checkpoint to go back to; 0 = the newest
   bool fresh = false;       ///< refuse a place that holds a checkpoint

@@ -21,6 +21,7 @@
 #include "cli/state_import.h"
 #include "cli/state_migrate.h"
 #include "cli/state_query.h"
+#include "cli/store_command.h"
 #include "engine/options.h"
 
 #ifndef CAIRN_VERSION
@@ -34,11 +35,11 @@ namespace {
 using Action = std::function<Result<ExitCode>(Output*)>;
 
 constexpr const char* kSourceHelp =
-    "A checkpoint place (directory or file://DIR; its newest committed checkpoint, or PLACE@ID), "
-    "or "
-    "a snapshot file";
+    "A checkpoint place (directory, file://DIR or s3://BUCKET/PREFIX; its newest committed "
+    "checkpoint, or PLACE@ID), or a snapshot file";
 constexpr const char* kPlaceHelp =
-    "A checkpoint place: a directory or file://DIR; its newest committed checkpoint, or PLACE@ID";
+    "A checkpoint place: a directory, file://DIR or s3://BUCKET/PREFIX; its newest committed "
+    "checkpoint, or PLACE@ID";
 
 /// Everything the options are bound to; lives as long as the parse and the action.
 struct Arguments {
@@ -52,6 +53,7 @@ struct Arguments {
   DiffOptions diff;
   CheckOptions check;
   MigrateOptions migrate;
+  StoreCheckOptions store_check;
 };
 
 std::string RunFooter() {
@@ -65,6 +67,7 @@ std::string RunFooter() {
       "  cairn run job.sql\n"
       "  cairn run job.sql --parallelism 2 --interval 1s\n"
       "  cairn run job.sql --checkpoints file:///var/lib/job --set checkpoint.retained=10\n"
+      "  cairn run job.sql --checkpoints s3://bucket/job\n"
       "  cairn run job.sql --checkpoints none          no checkpoints; commit at the end only\n"
       "  cairn run job.sql --from 41                   go back to a retained checkpoint\n"
       "\n"
@@ -84,7 +87,8 @@ void AddRun(CLI::App* app, env::FileSystem* files, Arguments* args, Action* acti
                   "Where working state lives: memory:// or file://DIR")
       ->type_name("URI");
   run->add_option("--checkpoints", options.checkpoints,
-                  "Where checkpoints live, or none (default: the backend's, else ./<job>.cairn)")
+                  "Where checkpoints live: a directory, s3://BUCKET/PREFIX, or none (default: the "
+                  "backend's, else ./<job>.cairn)")
       ->type_name("URI");
   run->add_option("--interval", options.interval,
                   "Least time between the starts of two checkpoints (default 10s)")
@@ -138,6 +142,25 @@ void AddCheckpoint(CLI::App* app, env::FileSystem* files, Arguments* args, Actio
       "  cairn checkpoint ls job.cairn\n"
       "  cairn checkpoint show job.cairn@41 --json\n"
       "  cairn checkpoint verify job.cairn");
+}
+
+void AddStore(CLI::App* app, env::FileSystem* files, Arguments* args, Action* action) {
+  CLI::App* store = app->add_subcommand("store", "Prove that a store can hold checkpoints");
+  store->require_subcommand(1);
+  CLI::App* check = store->add_subcommand(
+      "check", "Try every promise that checkpoints stand on (exit 0 kept, 1 broken)");
+  StoreCheckOptions& options = args->store_check;
+  check->add_option("URI", options.place, "A directory or s3://BUCKET/PREFIX?NAME=VALUE")
+      ->required();
+  check->add_flag("--json", options.json, "One JSON object a line");
+  check->callback(
+      [=] { *action = [=](Output* out) { return CheckStore(files, args->store_check, out); }; });
+  check->footer(
+      "Writes, reads and removes objects below control/probe-….\n"
+      "An s3:// URI takes endpoint, region, path_style and anonymous; credentials come from\n"
+      "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, else from ~/.aws (AWS_PROFILE).\n"
+      "\nExample:\n"
+      "  cairn store check 's3://bucket/job?endpoint=http://127.0.0.1:9000'");
 }
 
 CLI::App* AddStateVerb(CLI::App* state, const char* verb, const char* help, std::string* source) {
@@ -377,6 +400,7 @@ int ParseAndRun(env::FileSystem* files, int argc, const char* const* argv) {
   AddRun(&app, files, &args, &action);
   AddCheckpoint(&app, files, &args, &action);
   AddState(&app, files, &args, &action);
+  AddStore(&app, files, &args, &action);
   try {
     app.parse(ReversedArguments(argc, argv));
   } catch (const CLI::ParseError& error) {

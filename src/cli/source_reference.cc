@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "checkpoint/layout.h"
 #include "checkpoint/snapshot_files.h"
+#include "env/object_place.h"
 
 namespace cairn::cli {
 namespace {
@@ -22,9 +24,11 @@ Result<std::string_view> StripScheme(std::string_view text) {
         "'{}' names a host. Write file:///absolute/path, or a relative directory without file://",
         text));
   }
-  return Status::InvalidArgument(fmt::format(
-      "'{}' has the unknown scheme '{}'. Name a directory, file://DIR or a snapshot file", text,
-      scheme));
+  return Status::InvalidArgument(
+      fmt::format("'{}' has the unknown scheme '{}'. Name a directory, file://DIR, "
+                  "s3://BUCKET/PREFIX or a snapshot "
+                  "file",
+                  text, scheme));
 }
 
 /// A directory of snapshot files that is no place: its newest valid snapshot, or the one with the
@@ -52,9 +56,29 @@ Result<std::optional<std::string>> SnapshotIn(env::FileSystem* files, const std:
                                                       : Status::Corruption(message);
 }
 
+/// s3://BUCKET/PREFIX@ID?…, or with @ID at the very end. Whether it is there shows when it is
+/// opened.
+Result<SourceReference> ResolveBucket(std::string_view text) {
+  SourceReference source;
+  source.path = text;
+  const size_t question = std::min(text.find('?'), text.size());
+  for (const size_t end : {text.size(), question}) {
+    const size_t at = text.substr(0, end).rfind('@');
+    if (at == std::string_view::npos) continue;
+    uint64_t id = 0;
+    const auto [stop, error] = std::from_chars(text.data() + at + 1, text.data() + end, id);
+    if (error != std::errc() || stop != text.data() + end || id == 0) continue;
+    source.path = std::string(text.substr(0, at)) + std::string(text.substr(end));
+    source.id = base::CheckpointId(id);
+    break;
+  }
+  return source;
+}
+
 }  // namespace
 
 Result<SourceReference> ResolveSource(env::FileSystem* files, std::string_view text) {
+  if (env::IsBucket(text)) return ResolveBucket(text);
   CAIRN_ASSIGN_OR_RETURN(const std::string_view path, StripScheme(text));
   SourceReference source;
   source.path = path;

@@ -4,6 +4,7 @@
 //
 //   DIR, file://DIR          the newest committed cut of a checkpoint place
 //   DIR@7, file://DIR@7      cut 7 of it
+//   s3://BUCKET/PREFIX       the same of a place in a bucket; s3://BUCKET/PREFIX@7
 //   FILE                     a snapshot in the canonical stream format
 //   DIR, DIR@7               of a directory of checkpoint-<id>.snap: its newest valid one, or 7
 #pragma once

@@ -54,8 +54,21 @@ TEST_F(SourceReferenceTest, WhatIsNotThereIsNotFound) {
   EXPECT_EQ(ResolveSource(&files_, "/jobs/none@3").status().code(), StatusCode::kNotFound);
 }
 
+TEST_F(SourceReferenceTest, OfABucketTheIdStandsBeforeTheParametersOrAtTheEnd) {
+  auto source = ResolveSource(&files_, "s3://bucket/a@7?endpoint=http://x:1");
+  ASSERT_TRUE(source.ok());
+  EXPECT_EQ(source->path, "s3://bucket/a?endpoint=http://x:1");
+  EXPECT_EQ(source->id, base::CheckpointId(7));
+  source = ResolveSource(&files_, "s3://bucket/a?endpoint=http://x:1@8");
+  EXPECT_EQ(source->path, "s3://bucket/a?endpoint=http://x:1");
+  EXPECT_EQ(source->id, base::CheckpointId(8));
+  source = ResolveSource(&files_, "s3://bucket/me@home");
+  EXPECT_EQ(source->path, "s3://bucket/me@home");
+  EXPECT_FALSE(source->id.has_value());
+}
+
 TEST_F(SourceReferenceTest, OtherSchemesAndIdsAreRefused) {
-  for (const char* text : {"s3://bucket/a", "", "file://", "file://jobs/a.cairn", "/jobs/a.cairn@x",
+  for (const char* text : {"gs://bucket/a", "", "file://", "file://jobs/a.cairn", "/jobs/a.cairn@x",
                            "/jobs/a.cairn@0", "/jobs/a.cairn@-1"}) {
     EXPECT_EQ(ResolveSource(&files_, text).status().code(), StatusCode::kInvalidArgument) << text;
   }

@@ -179,13 +179,10 @@ Result<Backend> ParseBackendUri(std::string_view uri) {
 Result<std::string> ParsePlaceUri(std::string_view uri) {
   std::string query;
   const BackendUri parts = SplitUri(uri, &query);
-  if (parts.scheme == "s3") {
-    return Status::InvalidArgument(
-        "checkpoints at s3:// are not built yet; give a directory, DIR or file://DIR");
-  }
+  if (parts.scheme == "s3") return std::string(uri);  // taken apart where it is opened
   if (parts.scheme != "file") {
     return Status::InvalidArgument("no checkpoint place has the scheme '" + parts.scheme +
-                                   "'; give a directory or file://DIR");
+                                   "'; give a directory, file://DIR or s3://BUCKET/PREFIX");
   }
   if (!query.empty()) {
     return Status::InvalidArgument("a checkpoint place takes no parameters, got '" + query + "'");

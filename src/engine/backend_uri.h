@@ -48,7 +48,8 @@ struct Backend {
 ///           those that are).
 Result<Backend> ParseBackendUri(std::string_view uri);
 
-/// Parse the URI of a checkpoint place: file://DIR or a bare path. Return the directory.
+/// Parse the URI of a checkpoint place: file://DIR, a bare path or s3://BUCKET/PREFIX. Return the
+/// directory, or the s3:// URI as it is.
 ///
 /// Errors:   as ParseBackendUri.
 Result<std::string> ParsePlaceUri(std::string_view uri);

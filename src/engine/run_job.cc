@@ -23,7 +23,7 @@
 #include "engine/check_places.h"
 #include "engine/graph_builder.h"
 #include "env/clock.h"
-#include "env/local_object_store.h"
+#include "env/object_place.h"
 #include "format/utf8.h"
 #include "sql/compile.h"
 #include "stream/job.h"
@@ -131,9 +131,7 @@ class ForeignCut {
     CAIRN_ASSIGN_OR_RETURN(const checkpoint::Place place,
                            checkpoint::OpenPlace(files, origin.place));
     CAIRN_ASSIGN_OR_RETURN(const format::CutReference reference, Choose(place, origin));
-    CAIRN_ASSIGN_OR_RETURN(
-        foreign->objects_,
-        env::LocalObjectStore::Open(files, origin.place, {.fsync = false, .sweep = false}));
+    CAIRN_ASSIGN_OR_RETURN(foreign->objects_, env::OpenObjects(files, origin.place));
     CAIRN_ASSIGN_OR_RETURN(const std::shared_ptr<const format::CheckpointManifest> manifest,
                            checkpoint::ReadManifest(foreign->objects_.get(), place, reference));
     CAIRN_ASSIGN_OR_RETURN(const format::PipelineIdentity identity,
@@ -170,7 +168,7 @@ class ForeignCut {
                             (ids.empty() ? "no checkpoint" : "only the checkpoints " + ids));
   }
 
-  std::unique_ptr<env::LocalObjectStore> objects_;
+  std::unique_ptr<env::ObjectStore> objects_;
   std::shared_ptr<const checkpoint::Cut> cut_;
 };
 
@@ -226,9 +224,9 @@ class Runner {
     options.fsync = job_->options.fs_fsync;
     options.fresh = spec_.fresh;
     options.observer = [this](checkpoint::Step step) { steps_.Set(step); };
-    CAIRN_ASSIGN_OR_RETURN(store_, checkpoint::OpenLocalStore(files_, job_->place, options));
+    CAIRN_ASSIGN_OR_RETURN(store_, checkpoint::OpenStoreAt(files_, job_->place, options));
     for (const std::string& note : store_->notes()) Say(LogLevel::kWarning, note);
-    if (!options.fsync) {
+    if (!options.fsync && !env::IsBucket(job_->place)) {
       Say(LogLevel::kWarning, "fs.fsync is false: a power cut may damage these checkpoints");
     }
     return {};

@@ -86,7 +86,7 @@ Status Core::OpenPlace(const Environment& environment) {
   options.observer = environment.observer;
   options.clock = environment.clock;
   options.random = environment.random;
-  CAIRN_ASSIGN_OR_RETURN(store_, checkpoint::OpenLocalStore(files_, place_, options));
+  CAIRN_ASSIGN_OR_RETURN(store_, checkpoint::OpenStoreAt(files_, place_, options));
   if (options_.recover_at != 0) {
     CAIRN_ASSIGN_OR_RETURN(cut_, store_->RecoverAt(base::CheckpointId(options_.recover_at)));
   } else {

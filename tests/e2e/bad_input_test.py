@@ -252,7 +252,7 @@ class BadCommandTest(BadInputTest):
         self.refused(2, "run", "none.sql", parts=["none.sql"])
         self.refused(2, "run", job, "--backend", "nosuch://x", parts=["nosuch", "memory://", "file://"])
         self.refused(2, "run", job, "--backend", "rocksdb://x", parts=["rocksdb"])
-        self.refused(2, "run", job, "--checkpoints", "s3://bucket/x", parts=["s3", "file://"])
+        self.refused(2, "run", job, "--checkpoints", "gs://bucket/x", parts=["gs", "file://"])
         self.refused(2, "run", job, "--checkpoints", "file:///tmp/x?a=1", parts=["a=1"])
         self.refused(2, "run", job, "--set", "nonsense=1", parts=["nonsense", "checkpoint.interval"])
         self.refused(2, "run", job, "--set", "nonsense", parts=["NAME=VALUE"])
