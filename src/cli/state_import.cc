@@ -24,7 +24,7 @@ Status TakeProgress(const checkpoint::CutReader& cut, checkpoint::CutBuilderOpti
   return {};
 }
 
-Status CheckOptions(const ImportOptions& options) {
+Status CheckImport(const ImportOptions& options) {
   if (!options.like.empty() && !options.job.file.empty()) {
     return Status::InvalidArgument(
         "--like and --job exclude each other: either the cut is for the job of a place, or for one "
@@ -43,7 +43,7 @@ Status CheckOptions(const ImportOptions& options) {
 }  // namespace
 
 Result<ExitCode> ImportState(env::FileSystem* files, const ImportOptions& options) {
-  CAIRN_RETURN_IF_ERROR(CheckOptions(options));
+  CAIRN_RETURN_IF_ERROR(CheckImport(options));
   checkpoint::CutBuilderOptions build;
   build.files = files;
   CAIRN_ASSIGN_OR_RETURN(build.place, engine::ParsePlaceUri(options.place));
