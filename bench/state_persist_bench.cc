@@ -173,7 +173,7 @@ struct Job {
 
 /// Save everything as a new base: no committed epoch is named.
 double PersistMs(const Job& job, const std::string& directory, size_t keys) {
-  auto store = Check(checkpoint::OpenLocalStore(env::PosixFileSystem(), directory, StoreOptions()));
+  auto store = Check(checkpoint::OpenStoreAt(env::PosixFileSystem(), directory, StoreOptions()));
   (void)Check(store->Recover());
   const base::CheckpointId id = Check(store->NextId());
   checkpoint::CapturedCut captured;
@@ -197,7 +197,7 @@ double PersistMs(const Job& job, const std::string& directory, size_t keys) {
 }
 
 double RestoreMs(uint32_t subtasks, const std::string& directory, size_t keys) {
-  auto store = Check(checkpoint::OpenLocalStore(env::PosixFileSystem(), directory, StoreOptions()));
+  auto store = Check(checkpoint::OpenStoreAt(env::PosixFileSystem(), directory, StoreOptions()));
   Job job(subtasks, store->slot_hash_seed());
   std::vector<std::vector<state::StateTable*>> tables;
   for (const auto& table : job.tables) tables.push_back({table.get()});
@@ -221,7 +221,7 @@ void Run(Report* report, uint32_t subtasks, const std::string& suffix,
   uint64_t seed = 0;
   {
     // The place fixes the seed of the hash that orders rows.
-    auto store = Check(checkpoint::OpenLocalStore(env::PosixFileSystem(), place, StoreOptions()));
+    auto store = Check(checkpoint::OpenStoreAt(env::PosixFileSystem(), place, StoreOptions()));
     seed = store->slot_hash_seed();
   }
   Job job(subtasks, seed);

@@ -4,68 +4,26 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "checkpoint/job_testing.h"
+#include "checkpoint/bucket_testing.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/lease.h"
-#include "checkpoint/loaded_cut.h"
-#include "checkpoint/place.h"
 #include "checkpoint/retention.h"
-#include "env/fault_object_store.h"
-#include "env/manual_clock.h"
-#include "env/memory_object_store.h"
 #include "format/store_records.h"
 
 namespace cairn::checkpoint {
 namespace {
 
-using env::FaultObjectStore;
 using env::ObjectFault;
 using ::testing::AnyOf;
 using ::testing::Eq;
 using ::testing::HasSubstr;
+using testing::Process;
 using testing::Rows;
-using testing::SlotOf;
-using testing::TestJob;
-
-/// A process: a job over its own connection to the bucket.
-struct Process {
-  Process(std::shared_ptr<env::ObjectStore> bucket, uint64_t seed)
-      : random(seed), connection(std::move(bucket)) {
-    job.options.random = &random;
-    job.open = [this](const StoreOptions& options) {
-      return OpenStore(std::make_unique<FaultObjectStore>(connection), nullptr, options);
-    };
-  }
-  void PutMany(int count, const std::string& value) {
-    for (int i = 0; i < count; ++i) job.Put(0, "key" + std::to_string(i), value);
-  }
-
-  env::SeededRandom random;
-  FaultObjectStore connection;
-  TestJob job{{SlotOf("out/count/0")}};
-};
+using testing::RowsOf;
 
 class BucketStoreTest : public ::testing::Test {
  protected:
-  /// The rows of the cut that the head names, read without taking the place over.
-  Rows Found() {
-    const Result<Place> place = ReadPlace(bucket_.get());
-    EXPECT_TRUE(place.ok()) << place.status().ToString();
-    if (!place.ok() || place->Cuts().empty()) return {{"no cut", ""}};
-    const auto manifest = ReadManifest(bucket_.get(), *place, place->Cuts().front());
-    EXPECT_TRUE(manifest.ok()) << manifest.status().ToString();
-    if (!manifest.ok()) return {{"unreadable", ""}};
-    const auto cut = LoadedCut::Open(bucket_.get(), *manifest);
-    EXPECT_TRUE(cut.ok()) << cut.status().ToString();
-    if (!cut.ok()) return {{"unreadable", ""}};
-    testing::ModelTables tables({.slots = {SlotOf("out/count/0")},
-                                 .groups = {0, kDefaultKeyGroups},
-                                 .slot_hash_seed = place->identity->slot_hash.seed});
-    InlineExecutor executor;
-    const auto loaded = LoadState(**cut, {tables.tables()}, &executor);
-    EXPECT_TRUE(loaded.ok()) << loaded.status().ToString();
-    return loaded.ok() ? tables.Contents(0) : Rows{{"unreadable", ""}};
-  }
+  Rows Found() { return testing::FoundIn(bucket_.get()); }
 
   /// Objects below nodes/ that no retained cut references.
   std::vector<std::string> Leaks() {
@@ -92,12 +50,6 @@ class BucketStoreTest : public ::testing::Test {
 
   std::shared_ptr<env::MemoryObjectStore> bucket_ = std::make_shared<env::MemoryObjectStore>();
 };
-
-Rows RowsOf(int count, const std::string& value) {
-  Rows rows;
-  for (int i = 0; i < count; ++i) rows["key" + std::to_string(i)] = value;
-  return rows;
-}
 
 // The second process opens while the first is about to commit. Wherever the commit falls, one of
 // the two has its way whole: no cut that the head names is ever missing an object.

@@ -245,8 +245,7 @@ class TestJob {
   /// Open the place, recover and load at parallelism `p`. Rows in memory before are forgotten.
   Status Start(uint32_t p, std::optional<base::CheckpointId> at = std::nullopt) {
     Stop();
-    CAIRN_ASSIGN_OR_RETURN(store,
-                           open ? open(options) : OpenLocalStore(&files, directory, options));
+    CAIRN_ASSIGN_OR_RETURN(store, open ? open(options) : OpenStoreAt(&files, directory, options));
     CAIRN_ASSIGN_OR_RETURN(cut, at ? store->RecoverAt(*at) : store->Recover());
     std::vector<std::vector<state::StateTable*>> tables;
     for (uint32_t i = 0; i < p; ++i) {

@@ -74,7 +74,7 @@ Result<Place> ReadPlace(env::ObjectStore* objects) {
                          objects->List(std::string(kNodesPrefix)));
   if (!content.empty()) {
     return Damaged(std::string(kHeadKey) + " is missing though there are checkpoints, such as " +
-                   content.front().key);
+                   content.front().key + "; `cairn checkpoint rebuild-head` finds it again");
   }
   if (place.identity && !place.format) return Damaged("FORMAT is missing");
   return place;

@@ -522,56 +522,56 @@ Result<std::unique_ptr<CheckpointStore>> OpenStore(std::unique_ptr<env::ObjectSt
   return std::unique_ptr<CheckpointStore>(std::move(store));
 }
 
-Result<std::unique_ptr<CheckpointStore>> OpenLocalStore(env::FileSystem* files,
-                                                        const std::string& directory,
-                                                        StoreOptions options) {
-  const std::string context = "checkpoints at " + directory;
-  if (Status made = env::CreateDirectories(files, directory, options.fsync); !made.ok()) {
-    return made.WithContext(context);
-  }
-  Result<std::unique_ptr<env::FileLock>> lock = files->Lock(env::JoinPath(directory, kLockName));
-  if (!lock.ok()) return lock.status().WithContext(context);
-  Result<std::unique_ptr<env::LocalObjectStore>> objects =
-      env::LocalObjectStore::Open(files, directory,
-                                  {.fsync = options.fsync,
-                                   .sweep = true,
-                                   .sweep_directories = {"control", "deployment", "nodes"}});
-  if (!objects.ok()) return objects.status().WithContext(context);
-  env::LocalObjectStore* local = objects->get();
-  Result<std::unique_ptr<CheckpointStore>> store =
-      OpenStore(*std::move(objects), *std::move(lock), std::move(options));
-  if (!store.ok()) return store.status().WithContext(context);
-  // The directories that all checkpoints share are no checkpoint's cost.
-  const Status prepared = local->PrepareFor(std::string(kCheckpointsPrefix) + "any");
-  if (!prepared.ok()) return prepared.WithContext(context);
-  return store;
-}
-
 namespace {
 
-Result<std::unique_ptr<CheckpointStore>> OpenBucketStore(env::FileSystem* files,
-                                                         const std::string& place,
-                                                         StoreOptions options) {
-  env::Random* random = options.random != nullptr ? options.random : env::SystemRandom();
+Result<OwnedObjects> OwnDirectory(env::FileSystem* files, const std::string& directory,
+                                  bool fsync) {
+  CAIRN_RETURN_IF_ERROR(env::CreateDirectories(files, directory, fsync));
+  OwnedObjects owned;
+  CAIRN_ASSIGN_OR_RETURN(owned.lock, files->Lock(env::JoinPath(directory, kLockName)));
+  CAIRN_ASSIGN_OR_RETURN(
+      std::unique_ptr<env::LocalObjectStore> objects,
+      env::LocalObjectStore::Open(files, directory,
+                                  {.fsync = fsync,
+                                   .sweep = true,
+                                   .sweep_directories = {"control", "deployment", "nodes"}}));
+  owned.objects = std::move(objects);
+  return owned;
+}
+
+Result<OwnedObjects> OwnBucket(env::FileSystem* files, const std::string& place,
+                               env::Clock* clock) {
   CAIRN_ASSIGN_OR_RETURN(const auto probed, env::OpenBucket(files, place, env::kImpatientMs));
-  CAIRN_RETURN_IF_ERROR(env::VerdictOf(env::ProbeStore(probed.get(), random)));
-  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<env::ObjectStore> objects,
-                         env::OpenBucket(files, place, env::kPatientMs));
-  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<env::FileLock> lease,
-                         AcquireLease(objects.get(), {.clock = options.clock}));
-  options.fsync = true;  // a bucket has no other way
-  return OpenStore(std::move(objects), std::move(lease), std::move(options));
+  CAIRN_RETURN_IF_ERROR(env::VerdictOf(env::ProbeStore(probed.get(), env::SystemRandom())));
+  OwnedObjects owned;
+  CAIRN_ASSIGN_OR_RETURN(owned.objects, env::OpenBucket(files, place, env::kPatientMs));
+  CAIRN_ASSIGN_OR_RETURN(owned.lock, AcquireLease(owned.objects.get(), {.clock = clock}));
+  return owned;
 }
 
 }  // namespace
 
+Result<OwnedObjects> OwnPlace(env::FileSystem* files, const std::string& place, bool fsync,
+                              env::Clock* clock) {
+  Result<OwnedObjects> owned =
+      env::IsBucket(place) ? OwnBucket(files, place, clock) : OwnDirectory(files, place, fsync);
+  if (!owned.ok()) return owned.status().WithContext("checkpoints at " + place);
+  return owned;
+}
+
 Result<std::unique_ptr<CheckpointStore>> OpenStoreAt(env::FileSystem* files,
                                                      const std::string& place,
                                                      StoreOptions options) {
-  if (!env::IsBucket(place)) return OpenLocalStore(files, place, std::move(options));
+  if (env::IsBucket(place)) options.fsync = true;  // a bucket has no other way
+  CAIRN_ASSIGN_OR_RETURN(OwnedObjects owned, OwnPlace(files, place, options.fsync, options.clock));
+  env::ObjectStore* objects = owned.objects.get();
   Result<std::unique_ptr<CheckpointStore>> store =
-      OpenBucketStore(files, place, std::move(options));
-  if (!store.ok()) return store.status().WithContext("checkpoints at " + place);
+      OpenStore(std::move(owned.objects), std::move(owned.lock), std::move(options));
+  const std::string context = "checkpoints at " + place;
+  if (!store.ok()) return store.status().WithContext(context);
+  // The directories that all checkpoints share are no checkpoint's cost.
+  const Status prepared = objects->PrepareFor(std::string(kCheckpointsPrefix) + "any");
+  if (!prepared.ok()) return prepared.WithContext(context);
   return store;
 }
 

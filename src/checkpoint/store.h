@@ -2,7 +2,7 @@
 //
 // CheckpointStore: the one place where a job's cuts live, are decided and are retired.
 //
-//   store = OpenLocalStore(…);  cut = store->Recover();
+//   store = OpenStoreAt(…);  cut = store->Recover();
 //   LoadState(*cut, tables, …) for each subtask;  CheckReceipts(*cut, receipts);
 //   loop { id = store->NextId();  capture;
 //          persisted = store->Persist(id, captured, executor);   manifest durable, not decided
@@ -158,22 +158,27 @@ class CheckpointStore {
   virtual const std::vector<std::string>& notes() const = 0;
 };
 
-/// Open or make the store in `directory` of `files`, under its exclusive lock.
-///
-/// Errors:   kFenced (another process holds it: names its pid) · kCorruption (damaged store) ·
-///           kInvalidArgument (other pipeline or key groups; `fresh` and a cut is there) ·
-///           kUnsupportedFormat · kResourceExhausted · kUnavailable.
-Result<std::unique_ptr<CheckpointStore>> OpenLocalStore(env::FileSystem* files,
-                                                        const std::string& directory,
-                                                        StoreOptions options);
+/// The objects of a place that no other process writes meanwhile.
+struct OwnedObjects {
+  std::unique_ptr<env::ObjectStore> objects;
+  std::unique_ptr<env::FileLock> lock;  ///< given back first: a lease is, through the objects
+};
 
-/// Open or make the store of `place`: a directory of `files`, or s3://BUCKET/PREFIX. Of a bucket,
-/// prove first that it keeps its promises, and take its lease.
+/// Own the objects of `place`: a directory of `files` (made when missing, locked), or
+/// s3://BUCKET/PREFIX (proven to keep its promises, its lease taken).
 ///
 /// Blocks:   in a bucket on about 30 requests, and on a lease that was not given back up to its
 /// time
 ///           to live.
-/// Errors:   as OpenLocalStore · kInvalidArgument: a bucket without conditional writes.
+/// Errors:   kFenced (another process holds it: names it) · kInvalidArgument (a bucket without
+///           conditional writes) · kResourceExhausted · kUnavailable.
+Result<OwnedObjects> OwnPlace(env::FileSystem* files, const std::string& place, bool fsync,
+                              env::Clock* clock = nullptr);
+
+/// Open or make the store of `place`, which is owned until it is closed.
+///
+/// Errors:   as OwnPlace · kCorruption (damaged store) · kInvalidArgument (other pipeline or key
+///           groups; `fresh` and a cut is there) · kUnsupportedFormat.
 Result<std::unique_ptr<CheckpointStore>> OpenStoreAt(env::FileSystem* files,
                                                      const std::string& place,
                                                      StoreOptions options);
@@ -181,8 +186,7 @@ Result<std::unique_ptr<CheckpointStore>> OpenStoreAt(env::FileSystem* files,
 /// Open or make the store in `objects`. `lock` (may be null) is held until the store is closed.
 ///
 /// Shape:    the lock may use the objects until it is given back.
-///
-/// Errors:   as OpenLocalStore.
+/// Errors:   as OpenStoreAt.
 Result<std::unique_ptr<CheckpointStore>> OpenStore(std::unique_ptr<env::ObjectStore> objects,
                                                    std::unique_ptr<env::FileLock> lock,
                                                    StoreOptions options);

@@ -209,7 +209,7 @@ TEST_F(StoreTest, PersistingBeforeRecoveryIsRefused) {
   PutMany(0, 10, "a");
   MustCheckpoint();
   job_.Stop();
-  auto store = OpenLocalStore(&job_.files, job_.directory, job_.options);
+  auto store = OpenStoreAt(&job_.files, job_.directory, job_.options);
   ASSERT_TRUE(store.ok());
   EXPECT_EQ((*store)->Persist(*(*store)->NextId(), {}, &job_.executor).status().code(),
             StatusCode::kInternal);
@@ -217,7 +217,7 @@ TEST_F(StoreTest, PersistingBeforeRecoveryIsRefused) {
 
 TEST_F(StoreTest, ASecondOpenerIsFencedAndTheHolderIsNamed) {
   MustStart(1);
-  const Status second = OpenLocalStore(&job_.files, job_.directory, job_.options).status();
+  const Status second = OpenStoreAt(&job_.files, job_.directory, job_.options).status();
   EXPECT_EQ(second.code(), StatusCode::kFenced);
   EXPECT_THAT(second.message(), HasSubstr("process 1 holds it"));
   EXPECT_THAT(second.message(), HasSubstr(job_.directory));
@@ -233,7 +233,7 @@ TEST_F(StoreTest, Case17AForeignPipelineIsRefusedAndSaysWhatDiffers) {
   StoreOptions other = job_.options;
   other.pipeline.components[1].definition = R"({"limit":10})";
   other.pipeline.components[2].name = "out/other/0";
-  const Status refused = OpenLocalStore(&job_.files, job_.directory, other).status();
+  const Status refused = OpenStoreAt(&job_.files, job_.directory, other).status();
   EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(refused.message(), HasSubstr("operator out/count/0 changed"));
   EXPECT_THAT(refused.message(), HasSubstr("operator out/rank/0 is gone"));

@@ -14,6 +14,7 @@
 #include "cli/checkpoint_command.h"
 #include "cli/exit_code.h"
 #include "cli/output.h"
+#include "cli/place_command.h"
 #include "cli/run_command.h"
 #include "cli/state_command.h"
 #include "cli/state_diff.h"
@@ -54,6 +55,7 @@ struct Arguments {
   CheckOptions check;
   MigrateOptions migrate;
   StoreCheckOptions store_check;
+  PlaceOptions place;
 };
 
 std::string RunFooter() {
@@ -120,6 +122,38 @@ void AddRun(CLI::App* app, env::FileSystem* files, Arguments* args, Action* acti
   });
 }
 
+/// What a place holds and why, and its repair.
+void AddPlaceVerbs(CLI::App* checkpoint, env::FileSystem* files, Arguments* args, Action* action) {
+  PlaceOptions& options = args->place;
+  const auto add = [&](const char* verb, const char* help, const char* source_help, auto body) {
+    CLI::App* command = checkpoint->add_subcommand(verb, help);
+    command->add_option("SOURCE", options.source, source_help)->required();
+    command->callback([=] { *action = body; });
+    return command;
+  };
+  constexpr const char* kWholePlaceHelp =
+      "A checkpoint place: a directory, file://DIR or s3://BUCKET/PREFIX";
+  CLI::App* why = add("why", "Say which checkpoints keep which objects", kWholePlaceHelp,
+                      [=](Output* out) { return ExplainObjects(files, args->place, out); });
+  why->add_option("OBJECT", options.object, "Only this one, such as nodes/1/checkpoints/…");
+  CLI::App* gc =
+      add("gc", "Delete what no checkpoint needs (a running job does it by itself)",
+          kWholePlaceHelp, [=](Output* out) { return CollectPlace(files, args->place, out); });
+  gc->add_flag("--dry-run", options.dry_run, "Only say what would be deleted; takes no lock");
+  for (CLI::App* command : {why, gc}) {
+    command->add_flag("--json", options.json, "One JSON object a line");
+  }
+  CLI::App* copy =
+      add("copy", "Copy a checkpoint into a place of its own, and verify the copy", kPlaceHelp,
+          [=](Output*) { return CopyCheckpoint(files, args->place, stderr); });
+  copy->add_option("TO", options.to, "The new place: a directory or s3://BUCKET/PREFIX")
+      ->required();
+  CLI::App* rebuild =
+      add("rebuild-head", "Find a lost or damaged head again from the checkpoints there are",
+          kWholePlaceHelp, [=](Output* out) { return RebuildHead(files, args->place, out); });
+  rebuild->add_flag("--write", options.write, "Write it; without it, only say what it would be");
+}
+
 void AddCheckpoint(CLI::App* app, env::FileSystem* files, Arguments* args, Action* action) {
   CLI::App* checkpoint = app->add_subcommand("checkpoint", "Look at checkpoints and verify them");
   checkpoint->require_subcommand(1);
@@ -141,7 +175,9 @@ void AddCheckpoint(CLI::App* app, env::FileSystem* files, Arguments* args, Actio
       "\nExamples:\n"
       "  cairn checkpoint ls job.cairn\n"
       "  cairn checkpoint show job.cairn@41 --json\n"
-      "  cairn checkpoint verify job.cairn");
+      "  cairn checkpoint verify job.cairn\n"
+      "  cairn checkpoint copy job.cairn@41 s3://bucket/kept/41");
+  AddPlaceVerbs(checkpoint, files, args, action);
 }
 
 void AddStore(CLI::App* app, env::FileSystem* files, Arguments* args, Action* action) {

@@ -434,7 +434,7 @@ std::string StateBytes(const std::string& sql, const std::string& place, bool as
   store_options.pipeline = built->pipeline;
   store_options.clock = &clock;
   store_options.random = &random;
-  auto store = checkpoint::OpenLocalStore(env::PosixFileSystem(), place, store_options);
+  auto store = checkpoint::OpenStoreAt(env::PosixFileSystem(), place, store_options);
   EXPECT_TRUE(store.ok()) << store.status().ToString();
   EXPECT_TRUE((*store)->Recover().ok());
   EXPECT_TRUE(NameWriters("deployment", env::PosixFileSystem(), &*built).ok());

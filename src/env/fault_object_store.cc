@@ -125,6 +125,14 @@ Result<std::unique_ptr<ObjectWriter>> FaultObjectStore::NewWriter(const std::str
   return std::unique_ptr<ObjectWriter>(std::make_unique<Writer>(std::move(writer), key, plan_));
 }
 
+Status FaultObjectStore::PrepareFor(const std::string& key) {
+  return plan_->Write("prepare", key, {}, [&] { return store_->PrepareFor(key); });
+}
+
+Status FaultObjectStore::SyncName(const std::string& key) {
+  return plan_->Write("sync", key, {}, [&] { return store_->SyncName(key); });
+}
+
 Result<VersionedBytes> FaultObjectStore::Get(const std::string& key, uint64_t max_bytes) {
   return plan_->Read("read", key, [&] { return store_->Get(key, max_bytes); });
 }

@@ -53,6 +53,8 @@ class FaultObjectStore final : public ObjectStore {
                                      std::string_view bytes) override;
   Status PutHint(const std::string& key, std::string_view bytes) override;
   Result<std::unique_ptr<ObjectWriter>> NewWriter(const std::string& key) override;
+  Status PrepareFor(const std::string& key) override;
+  Status SyncName(const std::string& key) override;
   Result<VersionedBytes> Get(const std::string& key, uint64_t max_bytes) override;
   Status ReadRange(const std::string& key, uint64_t offset, std::span<char> out) override;
   Result<ObjectInfo> Head(const std::string& key) override;

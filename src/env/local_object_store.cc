@@ -239,6 +239,13 @@ Result<std::unique_ptr<ObjectWriter>> LocalObjectStore::NewWriter(const std::str
       new LocalObjectWriter(this, temporary, JoinPath(root_, key), std::move(file)));
 }
 
+Status LocalObjectStore::SyncName(const std::string& key) {
+  CAIRN_RETURN_IF_ERROR(CheckKey(key));
+  const std::string directory = DirectoryOf(JoinPath(root_, key));
+  CAIRN_RETURN_IF_ERROR(CheckPoison(directory));
+  return SyncDirectoryOf(directory);
+}
+
 Result<VersionedBytes> LocalObjectStore::Get(const std::string& key, uint64_t max_bytes) {
   CAIRN_RETURN_IF_ERROR(CheckKey(key));
   const std::string path = JoinPath(root_, key);

@@ -48,14 +48,13 @@ class LocalObjectStore final : public ObjectStore {
                                      std::string_view bytes) override;
   Status PutHint(const std::string& key, std::string_view bytes) override;
   Result<std::unique_ptr<ObjectWriter>> NewWriter(const std::string& key) override;
+  Status PrepareFor(const std::string& key) override;
+  Status SyncName(const std::string& key) override;
   Result<VersionedBytes> Get(const std::string& key, uint64_t max_bytes) override;
   Status ReadRange(const std::string& key, uint64_t offset, std::span<char> out) override;
   Result<ObjectInfo> Head(const std::string& key) override;
   Result<std::vector<ObjectInfo>> List(const std::string& prefix) override;
   Status Delete(const std::string& key) override;
-
-  /// Make the directory of `key` durable now, so that no later write there has to.
-  Status PrepareFor(const std::string& key);
 
   /// Temporary names that opening removed.
   uint64_t swept() const { return swept_; }

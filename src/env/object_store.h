@@ -63,6 +63,17 @@ class ObjectStore {
 
   virtual Result<std::unique_ptr<ObjectWriter>> NewWriter(const std::string& key) = 0;
 
+  /// Make what will hold `key` durable now (its directory), so that no later write there has to.
+  virtual Status PrepareFor(const std::string& key) {
+    (void)key;
+    return {};
+  }
+  /// Make the name of a finished object durable where no create or swap in its directory follows.
+  virtual Status SyncName(const std::string& key) {
+    (void)key;
+    return {};
+  }
+
   virtual Result<VersionedBytes> Get(const std::string& key, uint64_t max_bytes) = 0;
   virtual Status ReadRange(const std::string& key, uint64_t offset, std::span<char> out) = 0;
   virtual Result<ObjectInfo> Head(const std::string& key) = 0;

@@ -259,7 +259,7 @@ TEST(StateStore, RefusesThePlaceOfAnotherPipeline) {
     other.pipeline.components.push_back({"source", "bids", "{}", false});
     other.clock = &world.clock;
     other.random = &world.random;
-    auto job = *checkpoint::OpenLocalStore(&world.files, "/place", other);
+    auto job = *checkpoint::OpenStoreAt(&world.files, "/place", other);
     ASSERT_TRUE(job->Recover().ok());
     checkpoint::CapturedCut cut;
     cut.sources.push_back({"bids", {{"bids.ndjson#0", "7", false}}});

@@ -58,7 +58,7 @@ class RestoreWorld {
   /// Begin as a new process does: open the place, recover, load at parallelism `p`.
   Status Start(uint32_t p) {
     Stop();
-    CAIRN_ASSIGN_OR_RETURN(store, OpenLocalStore(&disk, place, options));
+    CAIRN_ASSIGN_OR_RETURN(store, OpenStoreAt(&disk, place, options));
     CAIRN_ASSIGN_OR_RETURN(cut, store->Recover());
     std::vector<std::vector<StateTable*>> tables;
     for (uint32_t i = 0; i < p; ++i) {

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/repair.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "checkpoint/inventory.h"
+#include "checkpoint/layout.h"
+#include "checkpoint/retention.h"
+#include "format/manifest.h"
+
+namespace cairn::checkpoint {
+namespace {
+
+/// Ids that may have been given out beyond those that left a trace: some blocks.
+constexpr uint64_t kIdMargin = 16 * format::kCheckpointIdBlock;
+
+/// A manifest as it lies there, without a head to say what it should be.
+Result<format::CutReference> ReadWholeCut(env::ObjectStore* objects, base::CheckpointId id,
+                                          const format::DeploymentIdentity& identity) {
+  CAIRN_ASSIGN_OR_RETURN(const env::VersionedBytes found,
+                         objects->Get(ManifestKey(id), format::kManifestBytesMax));
+  CAIRN_ASSIGN_OR_RETURN(const format::CheckpointManifest manifest,
+                         format::ParseManifest(found.bytes));
+  if (manifest.checkpoint_id != id || manifest.deployment_id != identity.deployment_id) {
+    return Status::Corruption("it is of another checkpoint or deployment");
+  }
+  const auto check = [&](const format::StateChunkId& chunk, uint64_t length) -> Status {
+    const std::string key = StateObjectKey(chunk.checkpoint_id);
+    const Result<env::ObjectInfo> info = objects->Head(key);
+    if (info.status().code() == StatusCode::kNotFound) {
+      return Status::Corruption("its object " + key + " is missing");
+    }
+    CAIRN_RETURN_IF_ERROR(info.status());
+    return info->size == length ? Status()
+                                : Status::Corruption("its object " + key + " has another length");
+  };
+  if (manifest.node_data.object_length > 0) {
+    CAIRN_RETURN_IF_ERROR(check(manifest.node_data.chunk, manifest.node_data.object_length));
+  }
+  for (const format::ReferencedStateChunk& chunk : manifest.referenced_chunks) {
+    CAIRN_RETURN_IF_ERROR(check(chunk.chunk, chunk.object_length));
+  }
+  format::CutReference reference;
+  reference.id = id;
+  reference.manifest_sha256 = base::Sha256::Of(found.bytes);
+  reference.manifest_length = found.bytes.size();
+  // Whether a sink of it is exactly-once is not in the manifest; to say yes forbids going back.
+  reference.exactly_once_output = !manifest.prepared_sinks.empty();
+  return reference;
+}
+
+template <class Record>
+Result<Record> Required(env::ObjectStore* objects, std::string_view key,
+                        Result<Record> (*parse)(std::string_view)) {
+  Result<env::VersionedBytes> found = objects->Get(std::string(key), format::kSmallRecordBytesMax);
+  if (!found.ok()) return found.status().WithContext(key);
+  return parse(found->bytes);
+}
+
+}  // namespace
+
+Result<CollectReport> CollectGarbage(env::ObjectStore* objects) {
+  CAIRN_ASSIGN_OR_RETURN(Place place, ReadPlace(objects));
+  if (!place.head) return Status::NotFound("the place holds no committed checkpoint yet");
+  CAIRN_RETURN_IF_ERROR(TakeInventory(objects, place).status());  // nothing is unreadable
+  format::DecisionHead head = *place.head;
+  ++head.seq;
+  bool in_doubt = false;
+  CAIRN_RETURN_IF_ERROR(ReplaceHead(objects, head, &place, &in_doubt));
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<InventoryItem> items, TakeInventory(objects, place));
+  CollectReport report;
+  for (const InventoryItem& item : items) {
+    if (item.foreign || !item.needed_by.empty()) continue;
+    CAIRN_RETURN_IF_ERROR(objects->Delete(item.key));
+    ++report.objects;
+    report.bytes += item.bytes;
+  }
+  return report;
+}
+
+Result<FoundHead> FindHead(env::ObjectStore* objects) {
+  const Result<env::VersionedBytes> there =
+      objects->Get(std::string(kHeadKey), format::kDecisionHeadBytesMax);
+  if (there.ok() && format::ParseDecisionHead(there->bytes).ok()) {
+    return Status::AlreadyExists(std::string(kHeadKey) + " is there and readable");
+  }
+  if (!there.ok() && there.status().code() != StatusCode::kNotFound &&
+      there.status().code() != StatusCode::kCorruption) {
+    return there.status();
+  }
+  CAIRN_RETURN_IF_ERROR(Required(objects, kFormatKey, &format::ParseStoreFormat).status());
+  CAIRN_ASSIGN_OR_RETURN(const format::DeploymentIdentity identity,
+                         Required(objects, kIdentityKey, &format::ParseDeploymentIdentity));
+  CAIRN_ASSIGN_OR_RETURN(std::vector<base::CheckpointId> ids, ListCheckpointIds(objects));
+  std::reverse(ids.begin(), ids.end());
+  FoundHead found;
+  found.head.deployment_id = identity.deployment_id;
+  for (const base::CheckpointId id : ids) {
+    Result<format::CutReference> cut = ReadWholeCut(objects, id, identity);
+    if (cut.status().code() == StatusCode::kUnavailable) return cut.status();
+    if (!cut.ok()) {
+      // A directory with an object only is one that newer cuts reference, or an attempt.
+      if (cut.status().code() == StatusCode::kNotFound) continue;
+      found.left_out.push_back("checkpoint " + std::to_string(id.value) + ": " +
+                               std::string(cut.status().message()));
+    } else if (!found.head.latest_commit) {
+      found.head.latest_commit = *std::move(cut);
+    } else if (found.head.retained.size() < format::kRetainedCutsMax) {
+      found.head.retained.push_back(*std::move(cut));
+    }
+  }
+  if (!found.head.latest_commit) {
+    return Status::NotFound("no whole checkpoint is left below " + std::string(kNodesPrefix));
+  }
+  found.head.floor =
+      found.head.retained.empty() ? found.head.latest_commit->id : found.head.retained.back().id;
+  found.head.next_id.value = ids.front().value + kIdMargin;
+  return found;
+}
+
+Status WriteFoundHead(env::ObjectStore* objects, const FoundHead& found) {
+  Place place;
+  const Result<env::VersionedBytes> damaged =
+      objects->Get(std::string(kHeadKey), format::kDecisionHeadBytesMax);
+  if (damaged.ok()) {
+    place.head = found.head;  // only tells ReplaceHead to expect the version that is there
+    place.head_version = damaged->version;
+  } else if (damaged.status().code() != StatusCode::kNotFound) {
+    return damaged.status();
+  }
+  bool in_doubt = false;
+  return ReplaceHead(objects, found.head, &place, &in_doubt);
+}
+
+}  // namespace cairn::checkpoint

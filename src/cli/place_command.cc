@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/place_command.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/units.h"
+#include "checkpoint/copy_cut.h"
+#include "checkpoint/inspect.h"
+#include "checkpoint/inventory.h"
+#include "checkpoint/repair.h"
+#include "checkpoint/store.h"
+#include "cli/source_reference.h"
+#include "engine/backend_uri.h"
+#include "env/clock.h"
+#include "env/object_place.h"
+
+namespace cairn::cli {
+namespace {
+
+using checkpoint::InventoryItem;
+
+std::string JsonLine(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+/// "7, 6", "nothing", "an attempt that is not decided", "not Cairn's".
+std::string ReasonOf(const InventoryItem& item) {
+  if (item.foreign) return "not Cairn's: never touched";
+  std::string cuts;
+  for (const base::CheckpointId id : item.needed_by) {
+    cuts += (cuts.empty() ? "" : ", ") + std::to_string(id.value);
+  }
+  if (!cuts.empty()) return cuts;
+  return item.undecided ? "an attempt that is not decided" : "nothing";
+}
+
+nlohmann::ordered_json JsonOf(const InventoryItem& item) {
+  nlohmann::ordered_json cuts = nlohmann::ordered_json::array();
+  for (const base::CheckpointId id : item.needed_by) cuts.push_back(id.value);
+  return {
+      {"object", item.key}, {"bytes", item.bytes},         {"checkpoint", item.checkpoint.value},
+      {"needed_by", cuts},  {"undecided", item.undecided}, {"garbage", item.IsGarbage()}};
+}
+
+Result<std::vector<InventoryItem>> InventoryOf(env::FileSystem* files, const std::string& place) {
+  CAIRN_ASSIGN_OR_RETURN(const checkpoint::Place records, checkpoint::OpenPlace(files, place));
+  CAIRN_ASSIGN_OR_RETURN(const auto objects, env::OpenObjects(files, place));
+  return checkpoint::TakeInventory(objects.get(), records);
+}
+
+Result<std::string> PlaceOf(env::FileSystem* files, const std::string& source) {
+  CAIRN_ASSIGN_OR_RETURN(const SourceReference reference, ResolveSource(files, source));
+  if (reference.is_file || reference.id) {
+    return Status::InvalidArgument(
+        fmt::format("'{}': name a place of checkpoints, without '@'", source));
+  }
+  return reference.path;
+}
+
+void PrintItem(const InventoryItem& item, bool json, TextTable* table, Output* out) {
+  if (json) return out->Line(JsonLine(JsonOf(item)));
+  table->Row({item.key, base::FormatBytes(item.bytes), ReasonOf(item)});
+}
+
+}  // namespace
+
+Result<ExitCode> ExplainObjects(env::FileSystem* files, const PlaceOptions& options, Output* out) {
+  CAIRN_ASSIGN_OR_RETURN(const std::string place, PlaceOf(files, options.source));
+  CAIRN_ASSIGN_OR_RETURN(const auto items, InventoryOf(files, place));
+  TextTable table("<><");
+  table.Row({"OBJECT", "BYTES", "KEPT BY"});
+  bool found = false;
+  for (const InventoryItem& item : items) {
+    if (!options.object.empty() && item.key != options.object) continue;
+    found = true;
+    PrintItem(item, options.json, &table, out);
+  }
+  if (!found && !options.object.empty()) {
+    return Status::NotFound(fmt::format("'{}' has no object '{}'", place, options.object));
+  }
+  if (!options.json) table.Print(out);
+  return ExitCode::kDone;
+}
+
+Result<ExitCode> CollectPlace(env::FileSystem* files, const PlaceOptions& options, Output* out) {
+  CAIRN_ASSIGN_OR_RETURN(const std::string place, PlaceOf(files, options.source));
+  if (options.dry_run) {
+    CAIRN_ASSIGN_OR_RETURN(const auto items, InventoryOf(files, place));
+    TextTable table("<><");
+    table.Row({"OBJECT", "BYTES", "KEPT BY"});
+    uint64_t objects = 0;
+    uint64_t bytes = 0;
+    for (const InventoryItem& item : items) {
+      if (!item.IsGarbage() && !item.undecided) continue;
+      ++objects;
+      bytes += item.bytes;
+      PrintItem(item, options.json, &table, out);
+    }
+    if (options.json) return ExitCode::kDone;
+    if (objects > 0) table.Print(out);
+    out->Line(fmt::format("{} objects, {}, would be deleted", base::FormatCount(objects),
+                          base::FormatBytes(bytes)));
+    return ExitCode::kDone;
+  }
+  CAIRN_RETURN_IF_ERROR(checkpoint::OpenPlace(files, place).status());
+  CAIRN_ASSIGN_OR_RETURN(const checkpoint::OwnedObjects owned,
+                         checkpoint::OwnPlace(files, place, true));
+  CAIRN_ASSIGN_OR_RETURN(const checkpoint::CollectReport report,
+                         checkpoint::CollectGarbage(owned.objects.get()));
+  if (options.json) {
+    out->Line(JsonLine({{"deleted", report.objects}, {"bytes", report.bytes}}));
+  } else {
+    out->Line(fmt::format("{} objects, {}, deleted", base::FormatCount(report.objects),
+                          base::FormatBytes(report.bytes)));
+  }
+  return ExitCode::kDone;
+}
+
+Result<ExitCode> CopyCheckpoint(env::FileSystem* files, const PlaceOptions& options,
+                                std::FILE* progress) {
+  CAIRN_ASSIGN_OR_RETURN(const SourceReference source, ResolveSource(files, options.source));
+  if (source.is_file) {
+    return Status::InvalidArgument(
+        fmt::format("'{}' is a snapshot file: copy it as a file", source.path));
+  }
+  CAIRN_ASSIGN_OR_RETURN(const std::string target, engine::ParsePlaceUri(options.to));
+  CAIRN_ASSIGN_OR_RETURN(const checkpoint::Place place, checkpoint::OpenPlace(files, source.path));
+  // Opens every object of it, so that a running job may retire the cut meanwhile.
+  CAIRN_ASSIGN_OR_RETURN(const auto cut,
+                         checkpoint::CutReader::Open(files, source.path, source.id));
+  const format::CutReference* reference = cut->place().Find(cut->manifest().checkpoint_id);
+  CAIRN_ASSIGN_OR_RETURN(const checkpoint::OwnedObjects owned,
+                         checkpoint::OwnPlace(files, target, true));
+  CAIRN_ASSIGN_OR_RETURN(const auto from, env::OpenObjects(files, source.path));
+  env::Clock* clock = env::SystemClock();
+  int64_t reported_ns = clock->MonotonicNanos();
+  CAIRN_ASSIGN_OR_RETURN(
+      const checkpoint::CopyReport report,
+      checkpoint::CopyCut(from.get(), cut->place(), *reference, owned.objects.get(),
+                          [&](uint64_t done, uint64_t total) {
+                            const int64_t now = clock->MonotonicNanos();
+                            if (now - reported_ns < 1'000'000'000) return;
+                            reported_ns = now;
+                            fmt::print(progress, "cairn: {} of {} copied\n",
+                                       base::FormatBytes(done), base::FormatBytes(total));
+                          }));
+  CAIRN_ASSIGN_OR_RETURN(const auto copy,
+                         checkpoint::CutReader::Open(files, target, reference->id));
+  const checkpoint::CutVerdict verdict = copy->Verify({});
+  if (!verdict.problems.empty()) {
+    return Status::Corruption(fmt::format("the copy is damaged: {}", verdict.problems.front()));
+  }
+  fmt::print(progress,
+             "cairn: checkpoint {} copied to {} and verified: {} objects, {} entries, {}. It is of "
+             "the same deployment: run the job from the one place or from the other, not from "
+             "both\n",
+             reference->id.value, options.to, report.objects, base::FormatCount(verdict.entries),
+             base::FormatBytes(verdict.bytes));
+  return ExitCode::kDone;
+}
+
+Result<ExitCode> RebuildHead(env::FileSystem* files, const PlaceOptions& options, Output* out) {
+  CAIRN_ASSIGN_OR_RETURN(const std::string place, PlaceOf(files, options.source));
+  checkpoint::OwnedObjects owned;
+  std::unique_ptr<env::ObjectStore> reader;
+  if (options.write) {
+    CAIRN_ASSIGN_OR_RETURN(owned, checkpoint::OwnPlace(files, place, true));
+  } else {
+    CAIRN_ASSIGN_OR_RETURN(reader, env::OpenObjects(files, place));
+  }
+  env::ObjectStore* objects = options.write ? owned.objects.get() : reader.get();
+  CAIRN_ASSIGN_OR_RETURN(const checkpoint::FoundHead found, checkpoint::FindHead(objects));
+  for (const std::string& line : found.left_out) out->Line("left out: " + line);
+  std::string retained;
+  for (const format::CutReference& cut : found.head.retained) {
+    retained += (retained.empty() ? ", retained " : ", ") + std::to_string(cut.id.value);
+  }
+  out->Line(fmt::format("latest {}{}", found.head.latest_commit->id.value, retained));
+  if (!options.write) {
+    out->Line("nothing was written; run again with --write");
+    return ExitCode::kDone;
+  }
+  CAIRN_RETURN_IF_ERROR(checkpoint::WriteFoundHead(objects, found));
+  out->Line("control/decision-head.json is written; check it with `cairn checkpoint verify`");
+  return ExitCode::kDone;
+}
+
+}  // namespace cairn::cli
