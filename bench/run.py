@@ -13,7 +13,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent
 
-PROGRAMS = {"state": ["bench_state", "bench_state_persist", "bench_state_async", "bench_embed"]}
+PROGRAMS = {"state": ["bench_state", "bench_state_kinds", "bench_state_persist",
+                      "bench_state_async", "bench_embed"]}
 CASES = {
     "state": ["update.int64.1M.uniform", "update.int64.1M.zipf", "update.int64.10M.uniform",
               "update.int64.10M.zipf", "update.str15.1M.uniform", "update.int64.1M.uniform.persisting",
@@ -24,7 +25,9 @@ CASES = {
               "get.int64.1M.uniform", "update_batch.int64.1M.uniform", "update_batch.int64.1M.zipf",
               "grow.5M.worst", "view.500k", "view.10M", "view.bytes_copied.500k",
               "view.bytes_copied.10M", "put.persisting.worst", "put.persisting.rate", "view.memory",
-              "delta.500_of_1M", "delta.50k_of_1M", "persist.5M", "restore.5M",
+              "delta.500_of_1M", "delta.50k_of_1M", "list_append.10", "list_append.100k",
+              "map_put.10", "map_put.100k", "aggregate.update", "ttl.update", "ttl.sweep.1M",
+              "persist.5M", "restore.5M",
               "async.cold_reads.1", "async.cold_reads.8", "async.cold_reads.16", "async.coalesced",
               "embed.checkpoint"],
     "nexmark": [f"{query}.{source}.p{p}.{mode}" for query in ("q19", "counts")

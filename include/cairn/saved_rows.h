@@ -50,6 +50,8 @@ class ColumnBuffer {
   size_t capacity_ = 0;
 };
 
+struct SavedRowSpan;
+
 /// Columns row_kind, key_bytes and value_bytes of up to 2^31 bytes each.
 ///
 /// Shape:    offsets hold rows()+1 entries, the first 0. A stored key is `key prefix` + user key.
@@ -98,6 +100,9 @@ class SavedRows {
     return kinds_.size() + key_offsets_.size() + key_data_.size() + value_offsets_.size() +
            value_data_.size();
   }
+
+  /// The rows as a reader has them; valid until the next change.
+  SavedRowSpan Span() const;
 
   const ColumnBuffer& kinds() const { return kinds_; }
   const ColumnBuffer& key_offsets() const { return key_offsets_; }
@@ -205,6 +210,8 @@ class SavedRowSink {
 };
 
 inline constexpr size_t kSavedRowsFlushBytes = size_t{8} << 20;
+/// Most bytes of one saved value: columns count bytes with 31 bits.
+inline constexpr size_t kSavedValueBytesMax = size_t{1} << 30;
 
 /// Rows read back: spans over column memory that outlives the call.
 struct SavedRowSpan {
@@ -250,6 +257,17 @@ struct SavedRowSpan {
     return last - first;
   }
 };
+
+inline SavedRowSpan SavedRows::Span() const {
+  SavedRowSpan span;
+  span.kinds = reinterpret_cast<const uint8_t*>(kinds_.data());
+  span.key_offsets = reinterpret_cast<const int32_t*>(key_offsets_.data());
+  span.key_data = key_data_.data();
+  span.value_offsets = reinterpret_cast<const int32_t*>(value_offsets_.data());
+  span.value_data = value_data_.data();
+  span.rows = rows_;
+  return span;
+}
 
 }  // namespace v0
 }  // namespace cairn

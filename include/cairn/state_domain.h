@@ -14,9 +14,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cairn/memory_budget.h"
+#include "cairn/ttl.h"
 #include "cairn/view.h"
 
 namespace cairn {
@@ -56,6 +58,23 @@ class StateDomain {
 
   /// Epoch that changes are stamped with now. Threads: the writer's.
   uint64_t current_epoch() const;
+
+  /// Tell the domain what time it is, for the slots with a TTL. A time before an earlier one is
+  /// ignored. Event time is the watermark; wall time drives kWall and kStoppedWhileDown.
+  ///
+  /// Units:    milliseconds; for wall time since the Unix epoch.
+  /// Threads:  the writer's.
+  void AdvanceEventTime(int64_t time_ms);
+  void AdvanceWallTime(int64_t time_ms);
+
+  /// Continue the clock that stops while down from where a saved view had it. Call it before the
+  /// first AdvanceWallTime; without it the clock starts at 0.
+  ///
+  /// Threads:  the writer's.
+  void ResumeStoppedClock(int64_t time_ms);
+
+  /// What a clock shows; nothing before its first time. Threads: the writer's.
+  std::optional<int64_t> TimeOf(TtlClock clock) const;
 
   /// Return garbage of released views, at most about `steps` hundred pieces of it. Call it now and
   /// then between batches when nothing else changes the tables.

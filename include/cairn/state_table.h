@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cairn/column_spec.h"
@@ -13,12 +15,22 @@
 #include "cairn/ids.h"
 #include "cairn/saved_rows.h"
 #include "cairn/status.h"
+#include "cairn/ttl.h"
 #include "cairn/view.h"
 
 namespace cairn {
 inline namespace v0 {
 
-enum class SlotKind : uint8_t { kKeyedValue, kOperatorValue };
+/// kKeyedList and kKeyedMap save a row an element (docs/state/kinds.md).
+enum class SlotKind : uint8_t { kKeyedValue, kOperatorValue, kKeyedList, kKeyedMap };
+
+inline constexpr bool IsKeyed(SlotKind kind) { return kind != SlotKind::kOperatorValue; }
+inline constexpr bool HasElementRows(SlotKind kind) {
+  return kind == SlotKind::kKeyedList || kind == SlotKind::kKeyedMap;
+}
+/// "keyed_value", "operator_value", "keyed_list", "keyed_map": what manifests call a kind.
+std::string_view NameOf(SlotKind kind);
+std::optional<SlotKind> SlotKindOf(std::string_view name);
 
 /// Name a slot and say how its bytes are read: saved in the manifest, needed by every reader.
 struct SlotDescriptor {
@@ -32,6 +44,8 @@ struct SlotDescriptor {
   std::vector<ColumnSpec> key_columns;    ///< empty = opaque
   std::vector<ColumnSpec> value_columns;  ///< empty = opaque
   bool frame_per_group = false;           ///< one frame a key group (Top-N)
+  TtlConfig ttl{};                        ///< of rows or elements; disabled = no deadlines saved
+  std::optional<int64_t> ttl_time_ms{};   ///< of a saved slot whose clock stops: what it showed
 };
 
 /// Count what a restore loaded, for the receipt.
@@ -67,6 +81,12 @@ class StateTable {
   virtual Status EncodeDelta(const View& view, uint64_t since, KeyGroupRange range,
                              SavedRowSink* sink) const = 0;
 
+  /// Tell how the rows that Load will be given were saved, when not as descriptor() says: with
+  /// another TTL, with one, or without. Called before Load; default: the descriptor's own way.
+  ///
+  /// Errors:   kInvalidArgument when the table cannot read rows saved that way.
+  virtual Status ExpectSaved(const SlotDescriptor& saved);
+
   /// Apply saved rows in order. A row of a group outside key_groups() is skipped and counted.
   ///
   /// Shape:    keys carry `key_prefix_bytes` before the user key; the group is given by the first
@@ -79,6 +99,12 @@ class StateTable {
   /// Cost:     about 20 ns a row in saved order, whose keys need no search; else a search more.
   virtual Status Load(const SavedRowSpan& rows, size_t group_prefix_bytes, size_t key_prefix_bytes,
                       LoadCounts* counts) = 0;
+
+  /// Sweep expired rows and give memory back, in about `budget` steps of one row each; returns the
+  /// steps taken, 0 when there was nothing to do. Call it between batches.
+  ///
+  /// Threads:  the writer's.
+  virtual size_t Maintain(size_t budget);
 
   /// Live rows in `view`: exact.
   virtual uint64_t CountRows(const View& view) const = 0;

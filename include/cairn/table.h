@@ -46,8 +46,13 @@ struct TableOptions {
   uint64_t slot_hash_seed = 0;  ///< per deployment: orders saved rows and keeps keys from flooding
   uint32_t segment_bytes_max = 16 * 1024;  ///< what a first change under a busy view may copy
   uint32_t log_chunk_rows = 512;           ///< pre-images a chunk
+  uint64_t value_bytes_max = uint64_t{64} << 20;      ///< of a value, or of an element
+  uint64_t collection_bytes_max = uint64_t{1} << 40;  ///< of a list or map, with its elements
   uint32_t log_percent_max = 25;  ///< pre-images kept, of the state, before segments are copied
 };
+
+/// Most bytes of a key.
+inline constexpr size_t kKeyBytesMax = size_t{16} << 20;
 
 /// Shape:    K: int64_t, uint64_t, Bytes or another trivially copyable type with ==. V: default
 ///           constructible and copyable; up to 256 trivially copyable bytes lie in the slot, others
@@ -69,7 +74,8 @@ class Table final : public StateTable {
   ///
   /// Shape:    fn(V& value, bool inserted); an inserted value is V{}.
   /// Errors:   kResourceExhausted over the memory budget · kInvalidArgument when the key is of a
-  ///           group outside key_groups(). Nothing has changed then.
+  ///           group outside key_groups(), has more than kKeyBytesMax bytes, or its value grew over
+  ///           value_bytes_max. Nothing has changed then.
   /// Cost:     one probe; no allocation on a hit.
   template <class Fn>
   Status Update(KeyArg key, Fn&& fn);
@@ -146,10 +152,42 @@ class Table final : public StateTable {
   /// key is valid as the value of Find is. Threads: the writer's.
   template <class Match>
   const K* FindAt(Address address, Match&& match) const;
-  /// EraseHashed of the key found at `address`.
+  void PrefetchAt(Address address) const;
+  /// UpdateHashed and EraseHashed of the key found at `address`.
+  template <class Fn>
+  Status UpdateAt(Address address, const K& key, Fn&& fn);
   bool EraseAt(Address address, const K& key) {
     return EraseRow(address.group, address.hash, key, core_->track_deltas);
   }
+
+  /// Call visit(uint32_t group, const K& key, const V* value) -> Status for the rows of `view` in
+  /// saved order: all live ones, or with `delta` those changed after `since`, null for erased ones.
+  template <class Visit>
+  Status ScanSaved(const View& view, uint64_t since, bool delta, KeyGroupRange range,
+                   Visit&& visit) const;
+
+  /// Go through saved rows as Load does, with the rows' meaning left to `loader`:
+  ///   std::string_view loader.UserKey(row key without prefix)   empty data() = not one
+  ///   Status loader.LoadRow(fnv, user key, row key, rows, row)  for rows of key_groups()
+  template <class Loader>
+  Status LoadWith(const SavedRowSpan& rows, size_t group_prefix_bytes, size_t key_prefix_bytes,
+                  LoadCounts* counts, Loader&& loader);
+
+  /// Give back segments that erases have left sparse, looking at up to `segments` of them. Does
+  /// nothing until rows have been erased. Threads: the writer's.
+  void Shrink(size_t segments);
+
+  const KeyCodec& key_codec() const { return key_codec_; }
+  const detail::DomainCore* core() const { return core_; }
+  /// `cause` with operator, slot and key named.
+  Status RowError(const Status& cause, std::string_view what, std::string_view key_bytes) const;
+  Status KeyError(const Status& cause, std::string_view what, const K& key) const {
+    return WithEncodedKey(key,
+                          [&](std::string_view bytes) { return RowError(cause, what, bytes); });
+  }
+  template <class Use>
+  auto WithEncodedKey(const K& key, Use&& use) const;
+  uint64_t FnvOf(KeyArg key) const;
 
  private:
   static_assert(std::is_trivially_copyable_v<K>, "a key is a trivially copyable type or Bytes");
@@ -193,11 +231,8 @@ class Table final : public StateTable {
 
   // Keys and probes (detail/table_write.h).
   static K ToKey(KeyArg key);
-  uint64_t FnvOf(KeyArg key) const;
   uint64_t HashOf(KeyArg key) const;
   uint64_t HashOfStored(const K& key) const;
-  template <class Use>
-  auto WithEncodedKey(const K& key, Use&& use) const;
   uint32_t RelativeGroup(uint64_t fnv) const;
   const Entry* EntryOf(uint32_t group, uint64_t hash) const;
   static bool FindLive(const Entry& entry, uint64_t hash, const K& key, uint32_t* found);
@@ -249,6 +284,8 @@ class Table final : public StateTable {
   }
   void CopyInto(Head* head, uint32_t local_depth, const Slot& slot, uint64_t hash, uint8_t tag);
   bool Presize(uint32_t group, uint64_t rows);
+  uint64_t ShrinkSegment(uint32_t group, uint64_t index);
+  void DropEmptyDirectory(uint32_t group);
   uint32_t BucketsFor(uint64_t rows) const;
   void RetireSegment(Head* head);
   void RetireBlock(void* block, detail::BlockClass block_class, uint32_t birth);
@@ -279,12 +316,14 @@ class Table final : public StateTable {
                        SavedRows* out) const;
   Status LoadGroup(uint32_t group, const SavedRowSpan& rows, size_t first, size_t last,
                    size_t key_prefix_bytes);
+  template <class ForGroup>
+  Status LoadGroups(const SavedRowSpan& rows, size_t group_prefix_bytes, size_t key_prefix_bytes,
+                    LoadCounts* counts, ForGroup&& for_group);
   std::optional<uint64_t> HighestHash(uint32_t group) const;
   Status HashSavedKeys(uint32_t group, const SavedRowSpan& rows, size_t first, size_t last,
                        size_t key_prefix_bytes, uint64_t* hashes) const;
   Status LoadRow(uint32_t group, std::string_view key_bytes, uint64_t hash,
                  const SavedRowSpan& rows, size_t row, std::optional<uint64_t>* highest);
-  Status RowError(const Status& cause, std::string_view what, std::string_view key_bytes) const;
 
   // What every change reads, together.
   detail::DomainCore* core_;
@@ -305,11 +344,15 @@ class Table final : public StateTable {
   detail::LogAccount* log_account_;
   uint32_t log_chunk_rows_;
   uint32_t log_percent_max_;
+  uint64_t value_bytes_max_;
 
   uint32_t max_buckets_;
   std::vector<uint32_t> bucket_classes_;  ///< segment sizes, ascending
   std::vector<uint64_t> scratch_hashes_;  ///< of the segment being rebuilt
   uint16_t box_kind_ = 0;
+  bool has_erased_ = false;  ///< since the pass of Shrink under way began
+  uint32_t shrink_group_ = 0;
+  uint64_t shrink_index_ = 0;
   uint32_t index_;
   std::atomic<uint64_t> bytes_{0};
 
@@ -324,6 +367,7 @@ class Table final : public StateTable {
 #define CAIRN_TABLE_TEMPLATE template <class K, class V, class KeyCodec, class ValueCodec>
 #define CAIRN_TABLE Table<K, V, KeyCodec, ValueCodec>
 
+#include "cairn/detail/table_address.h"
 #include "cairn/detail/table_read.h"
 #include "cairn/detail/table_rows.h"
 #include "cairn/detail/table_structure.h"

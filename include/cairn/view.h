@@ -9,7 +9,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
+
+#include "cairn/ttl.h"
 
 namespace cairn {
 inline namespace v0 {
@@ -37,6 +40,8 @@ class View {
 
   /// Epoch of the cut: it shows every change made up to and including this epoch. 0 = no view.
   uint64_t epoch() const;
+  /// What a clock of the domain showed at the capture; nothing before its first time.
+  std::optional<int64_t> TimeOf(TtlClock clock) const;
   explicit operator bool() const { return node_ != nullptr; }
 
   /// Drop this handle. Blocks: never on the writer.

@@ -31,7 +31,7 @@ class SortedTable final : public StateTable {
 
   const SlotDescriptor& descriptor() const override { return descriptor_; }
   KeyGroupRange key_groups() const override {
-    return {0, descriptor_.kind == SlotKind::kOperatorValue ? 1 : key_groups_};
+    return {0, IsKeyed(descriptor_.kind) ? key_groups_ : 1};
   }
   Status EncodeBase(const View&, KeyGroupRange range, SavedRowSink* sink) const override {
     SavedRows* out = nullptr;

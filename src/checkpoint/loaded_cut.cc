@@ -112,7 +112,9 @@ class RowRouter {
     for (size_t i = 0; i < run.rows; ++i) {
       value_.clear();
       if (run.kind(i) != state::SavedRowKind::kErase) {
-        const Status converted = target.migration->Convert(run.value(i), &value_);
+        const Status converted = target.migration->Convert(
+            run.key(i).substr(group_prefix_bytes_ + target.slot_prefix.size()), run.value(i),
+            &value_);
         if (!converted.ok()) {
           return converted.WithContext("migration of slot " + target.table->descriptor().name);
         }
@@ -140,16 +142,19 @@ class RowRouter {
   std::string value_;
 };
 
-/// Plan how the saved values of `slot` are read; a slot that was not saved needs nothing.
-Result<SlotMigration> PlanSlot(const state::SlotDescriptor& slot,
-                               const format::CheckpointManifest& manifest,
-                               const MigrationRegistry* migrations) {
+/// Tell `table` how its slot was saved, and plan how the saved values are read; a slot that was not
+/// saved needs nothing.
+Result<SlotMigration> MatchSlot(state::StateTable* table,
+                                const format::CheckpointManifest& manifest,
+                                const MigrationRegistry* migrations) {
+  const state::SlotDescriptor& slot = table->descriptor();
   for (const format::OperatorRecord& saved : manifest.operators) {
     if (saved.operator_id != slot.operator_id) continue;
     for (const format::SlotRecord& record : saved.slots) {
       if (record.name != slot.name) continue;
       Result<SlotMigration> plan = SlotMigration::Plan(record, ToSlotRecord(slot), migrations);
       if (!plan.ok()) return plan.status().WithContext("operator " + saved.uid);
+      CAIRN_RETURN_IF_ERROR(table->ExpectSaved(ToSlotDescriptor(saved, record)));
       return plan;
     }
   }
@@ -164,8 +169,8 @@ Result<std::map<base::OperatorId, OperatorTables>> ByOperator(
   for (state::StateTable* table : tables) {
     const state::SlotDescriptor& slot = table->descriptor();
     OperatorTables& of = by_operator[slot.operator_id];
-    CAIRN_ASSIGN_OR_RETURN(SlotMigration migration, PlanSlot(slot, manifest, migrations));
-    if (slot.kind == state::SlotKind::kKeyedValue) {
+    CAIRN_ASSIGN_OR_RETURN(SlotMigration migration, MatchSlot(table, manifest, migrations));
+    if (IsKeyed(slot.kind)) {
       if (!of.keyed.empty() && of.groups != table->key_groups()) {
         return Status::Internal("operator " + slot.operator_uid +
                                 ": its tables hold different key groups");
@@ -259,19 +264,7 @@ void LoadedCut::CollectSources() {
 void LoadedCut::CollectSlots() {
   for (const format::OperatorRecord& record : manifest().operators) {
     for (const format::SlotRecord& saved : record.slots) {
-      state::SlotDescriptor slot;
-      slot.operator_id = record.operator_id;
-      slot.operator_uid = record.uid;
-      slot.name = saved.name;
-      slot.kind = saved.kind == "keyed_value" ? state::SlotKind::kKeyedValue
-                                              : state::SlotKind::kOperatorValue;
-      slot.key_codec = saved.key_codec;
-      slot.value_codec = saved.value_codec;
-      slot.version = saved.version;
-      slot.key_columns = saved.key_columns;
-      slot.value_columns = saved.value_columns;
-      slot.frame_per_group = saved.frame_per_group;
-      slots_.push_back(std::move(slot));
+      slots_.push_back(ToSlotDescriptor(record, saved));
     }
   }
 }

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <compare>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "base/saved_rows.h"
+#include "cairn/element_row_key.h"
 #include "format/keys.h"
 #include "format/manifest.h"
 
@@ -32,11 +35,15 @@ struct RowPlace {
   friend bool operator==(const RowPlace&, const RowPlace&) = default;
 };
 
+/// The slots of one operator that save a row an element.
+using SlotKinds = std::map<std::string, SlotKind, std::less<>>;
+
 /// One frame read front to back.
 class FrameCursor {
  public:
-  FrameCursor(const format::StateFrame* frame, const format::KeyLayout* layout, uint64_t seed)
-      : frame_(frame), layout_(layout), seed_(seed) {}
+  FrameCursor(const format::StateFrame* frame, const format::KeyLayout* layout, uint64_t seed,
+              const SlotKinds* kinds)
+      : frame_(frame), layout_(layout), seed_(seed), kinds_(kinds) {}
 
   const format::StateFrame& frame() const { return *frame_; }
   bool loaded() const { return loaded_; }
@@ -74,8 +81,14 @@ class FrameCursor {
         return Status::Corruption(frame_->identity().ToString() +
                                   " holds a row whose key has no group and slot");
       }
-      place_ = {key.group, key.slot,
-                XXH3_64bits_withSeed(key.user_key.data(), key.user_key.size(), seed_),
+      const auto kind = kinds_->find(key.slot);
+      const std::string_view user_key =
+          kind == kinds_->end() ? key.user_key : UserKeyOfRow(kind->second, key.user_key);
+      if (user_key.data() == nullptr) {
+        return Status::Corruption(frame_->identity().ToString() +
+                                  " holds a row of a list or map whose key has no such parts");
+      }
+      place_ = {key.group, key.slot, XXH3_64bits_withSeed(user_key.data(), user_key.size(), seed_),
                 key.user_key};
     } else {
       const size_t bar = key.user_key.find('|');
@@ -94,6 +107,7 @@ class FrameCursor {
   const format::StateFrame* frame_;
   const format::KeyLayout* layout_;
   uint64_t seed_;
+  const SlotKinds* kinds_;
   LoadedFrame rows_;
   bool loaded_ = false;
   size_t batch_ = 0;
@@ -107,6 +121,13 @@ class OperatorMerge {
   OperatorMerge(const CutReader& cut, const format::KeyLayout* layout, base::OperatorId id,
                 format::FrameKind kind, KeyGroupRange groups)
       : cut_(cut), groups_(groups) {
+    for (const format::OperatorRecord& record : cut.manifest().operators) {
+      if (record.operator_id != id) continue;
+      for (const format::SlotRecord& slot : record.slots) {
+        const auto slot_kind = SlotKindOf(slot.kind);
+        if (slot_kind && HasElementRows(*slot_kind)) kinds_.emplace(slot.name, *slot_kind);
+      }
+    }
     std::vector<const format::StateFrame*> frames;
     for (const format::StateFrame& frame : cut.manifest().state_frames) {
       if (frame.key.operator_id != id || frame.key.kind != kind) continue;
@@ -118,7 +139,7 @@ class OperatorMerge {
              std::tuple(b->delta, b->chunk, b->key.first_key_group);
     });
     for (const auto* frame : frames) {
-      cursors_.emplace_back(frame, layout, cut.manifest().slot_hash.seed);
+      cursors_.emplace_back(frame, layout, cut.manifest().slot_hash.seed, &kinds_);
     }
   }
 
@@ -176,6 +197,7 @@ class OperatorMerge {
 
   const CutReader& cut_;
   KeyGroupRange groups_;
+  SlotKinds kinds_;
   std::vector<FrameCursor> cursors_;
   std::vector<FrameCursor*> active_;
 };

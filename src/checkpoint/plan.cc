@@ -108,6 +108,21 @@ class RebaseDecision {
   std::map<base::OperatorId, Saved> saved_;
 };
 
+bool SameSlot(format::SlotRecord a, const format::SlotRecord& b) {
+  a.ttl_time_ms = b.ttl_time_ms;
+  return a == b;
+}
+
+/// Save what a clock that stops while down shows: the furthest of the subtasks'.
+void NoteStoppedClock(const state::SlotDescriptor& slot, const CapturedSubtask& subtask,
+                      std::vector<format::SlotRecord>* slots) {
+  if (!slot.ttl.enabled() || slot.ttl.clock != TtlClock::kStoppedWhileDown) return;
+  const std::optional<int64_t> time_ms = subtask.view.TimeOf(slot.ttl.clock);
+  for (format::SlotRecord& record : *slots) {
+    if (record.name == slot.name) record.ttl_time_ms = std::max(record.ttl_time_ms, time_ms);
+  }
+}
+
 /// Put every captured table in its place.
 Status CollectTables(const CapturedCut& captured,
                      std::map<base::OperatorId, OperatorPlan>* operators) {
@@ -123,7 +138,7 @@ Status CollectTables(const CapturedCut& captured,
       }
       plan.keyed.resize(captured.subtasks.size());
       plan.operator_state.resize(captured.subtasks.size());
-      auto& tables = slot.kind == state::SlotKind::kKeyedValue ? plan.keyed : plan.operator_state;
+      auto& tables = IsKeyed(slot.kind) ? plan.keyed : plan.operator_state;
       tables[i].push_back(table);
       plan.frame_per_group |= slot.frame_per_group;
       const format::SlotRecord record = ToSlotRecord(slot);
@@ -132,10 +147,11 @@ Status CollectTables(const CapturedCut& captured,
                        [&](const format::SlotRecord& other) { return other.name == slot.name; });
       if (known == plan.slots.end()) {
         plan.slots.push_back(record);
-      } else if (*known != record) {
+      } else if (!SameSlot(*known, record)) {
         return Status::Internal("operator " + plan.uid + ": subtasks declare slot " + slot.name +
                                 " differently");
       }
+      NoteStoppedClock(slot, captured.subtasks[i], &plan.slots);
     }
   }
   return {};
@@ -192,14 +208,40 @@ uint64_t FrameBytesMin(const OperatorPlan& plan) {
 format::SlotRecord ToSlotRecord(const state::SlotDescriptor& slot) {
   format::SlotRecord record;
   record.name = slot.name;
-  record.kind = slot.kind == state::SlotKind::kKeyedValue ? "keyed_value" : "operator_value";
+  record.kind = NameOf(slot.kind);
   record.key_codec = slot.key_codec;
   record.value_codec = slot.value_codec;
   record.version = slot.version;
   record.key_columns = slot.key_columns;
   record.value_columns = slot.value_columns;
   record.frame_per_group = slot.frame_per_group;
+  if (slot.ttl.enabled()) {
+    record.ttl_ms = static_cast<uint64_t>(slot.ttl.ttl_ms);
+    record.ttl_clock = NameOf(slot.ttl.clock);
+    record.ttl_time_ms = slot.ttl_time_ms;
+  }
   return record;
+}
+
+state::SlotDescriptor ToSlotDescriptor(const format::OperatorRecord& op,
+                                       const format::SlotRecord& saved) {
+  state::SlotDescriptor slot;
+  slot.operator_id = op.operator_id;
+  slot.operator_uid = op.uid;
+  slot.name = saved.name;
+  slot.kind = SlotKindOf(saved.kind).value_or(state::SlotKind::kKeyedValue);
+  slot.key_codec = saved.key_codec;
+  slot.value_codec = saved.value_codec;
+  slot.version = saved.version;
+  slot.key_columns = saved.key_columns;
+  slot.value_columns = saved.value_columns;
+  slot.frame_per_group = saved.frame_per_group;
+  if (saved.ttl_ms) {
+    slot.ttl.ttl_ms = static_cast<int64_t>(std::min<uint64_t>(*saved.ttl_ms, INT64_MAX));
+    slot.ttl.clock = TtlClockOf(saved.ttl_clock.value_or("")).value_or(TtlClock::kEvent);
+    slot.ttl_time_ms = saved.ttl_time_ms;
+  }
+  return slot;
 }
 
 Result<CutPlan> PlanCut(const CapturedCut& captured, const CheckpointManifest* base,

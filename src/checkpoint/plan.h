@@ -61,5 +61,8 @@ Result<CutPlan> PlanCut(const CapturedCut& captured, const format::CheckpointMan
 
 /// The manifest's form of a table's descriptor.
 format::SlotRecord ToSlotRecord(const state::SlotDescriptor& slot);
+/// The descriptor of a slot as a manifest has it.
+state::SlotDescriptor ToSlotDescriptor(const format::OperatorRecord& op,
+                                       const format::SlotRecord& saved);
 
 }  // namespace cairn::checkpoint

@@ -9,6 +9,7 @@
 #include "base/coding.h"
 #include "base/ids.h"
 #include "cairn/detail/slot_hash.h"
+#include "cairn/element_row_key.h"
 #include "cairn/hash.h"
 #include "format/canonical_stream.h"
 
@@ -126,10 +127,16 @@ Status RowSorter::Add(size_t slot, std::string_view user_key, std::string_view v
   if (grown > options_.memory_bytes && !entries_.empty()) CAIRN_RETURN_IF_ERROR(SpillRun());
   Entry entry;
   entry.at = buffer_.size();
-  entry.hash = detail::SlotHasher(options_.slot_hash_seed).Hash(user_key);
+  const std::string_view hashed = UserKeyOfRow(slots_[slot].kind, user_key);
+  const std::string_view grouped = GroupKeyOfRow(slots_[slot], user_key);
+  if (hashed.data() == nullptr || grouped.data() == nullptr) {
+    return Status::InvalidArgument(
+        fmt::format("slot {}: the key {} has not the parts of a list's, map's or timer's",
+                    slots_[slot].name, PrintableKey(user_key)));
+  }
+  entry.hash = detail::SlotHasher(options_.slot_hash_seed).Hash(hashed);
   entry.slot = static_cast<uint32_t>(slot);
-  entry.group =
-      slots_[slot].kind == SlotKind::kOperatorValue ? 0 : KeyGroupOf(user_key, options_.key_groups);
+  entry.group = IsKeyed(slots_[slot].kind) ? KeyGroupOf(grouped, options_.key_groups) : 0;
   entry.key_bytes = static_cast<uint32_t>(user_key.size());
   entry.value_bytes = static_cast<uint32_t>(value.size());
   entry.rule = rule;
@@ -264,7 +271,7 @@ Status RowMerge::Next() {
   value_ = first.value;
   first.key = key_;
   CAIRN_RETURN_IF_ERROR(least->Next());
-  const bool operator_state = sorter_->slots_[first.slot].kind == SlotKind::kOperatorValue;
+  const bool operator_state = !IsKeyed(sorter_->slots_[first.slot].kind);
   for (Run* next = Least(); next != nullptr && sorter_->Compare(next->row(), first) == 0;
        next = Least()) {
     if (first.rule == DuplicateRule::kRefuse || next->row().rule == DuplicateRule::kRefuse) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "cairn/element_row_key.h"
 #include "cairn/hash.h"
 #include "checkpoint/cut_builder.h"
 #include "checkpoint/inspect.h"
@@ -39,12 +40,16 @@ class CutSavepointReader final : public SavepointReader {
   }
 
   Result<std::optional<std::string>> Get(size_t slot, std::string_view key) const override {
-    if (slots_[slot].kind != SlotKind::kKeyedValue) {
+    if (HasElementRows(slots_[slot].kind)) {
+      return Status::InvalidArgument(
+          fmt::format("slot {} saves a row an element: scan it", slots_[slot].name));
+    }
+    if (!IsKeyed(slots_[slot].kind)) {
       return Status::InvalidArgument(
           fmt::format("slot {} holds operator state, which has no keys to look up: scan it",
                       slots_[slot].name));
     }
-    const uint32_t group = KeyGroupOf(key, key_groups());
+    const uint32_t group = KeyGroupOf(GroupKeyOfRow(slots_[slot], key), key_groups());
     std::optional<std::string> found;
     CAIRN_RETURN_IF_ERROR(
         ScanGroups(slot, {group, group + 1}, [&](const SavepointRow& row) -> Status {

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "cairn/element_row_key.h"
+
 namespace cairn::checkpoint {
 namespace {
 
@@ -51,6 +53,8 @@ Result<SlotMigration> SlotMigration::Plan(const format::SlotRecord& saved,
   CAIRN_RETURN_IF_ERROR(CheckShape(saved, wanted));
   SlotMigration plan;
   if (saved.ttl_ms) plan.stamp_bytes_ = kExpiryStampBytes;
+  const std::optional<SlotKind> kind = SlotKindOf(saved.kind);
+  plan.element_rows_ = kind && HasElementRows(*kind);
   if (saved.value_codec != wanted.value_codec) {
     return Refused(saved, wanted, "another codec is another kind of value");
   }
@@ -88,7 +92,18 @@ std::string SlotMigration::Describe() const {
   return fmt::format("along {} registered step{}", steps_.size(), steps_.size() == 1 ? "" : "s");
 }
 
-Status SlotMigration::Convert(std::string_view value, std::string* out) const {
+Status SlotMigration::Convert(std::string_view row_key, std::string_view value,
+                              std::string* out) const {
+  if (element_rows_) {
+    const ElementRowKey key = ElementRowKey::Parse(row_key);
+    if (key.user_key.data() == nullptr) {
+      return Status::Corruption("the key of a list's or map's row has no such parts");
+    }
+    if (key.part == ElementRowKey::kHeader) {
+      out->append(value);
+      return {};
+    }
+  }
   if (value.size() < stamp_bytes_) {
     return Status::Corruption("a value is too short for the expiry stamp of its slot");
   }

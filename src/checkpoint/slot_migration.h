@@ -41,16 +41,20 @@ class SlotMigration {
   /// "as saved", "along 2 registered steps", "by its added columns".
   std::string Describe() const;
 
-  /// Append the converted value to `out`. The expiry stamp of a slot with TTL is kept as it is.
+  /// Append the converted value of a saved row to `out`. The expiry stamp of a slot with TTL is
+  /// kept as it is, and so is the header row of a list or map, which is no value.
+  ///
+  /// Shape:    `row_key` without group and slot.
   ///
   /// Errors:   kCorruption (a value too short for its stamp, or that does not decode) · what a step
   ///           returned.
-  Status Convert(std::string_view value, std::string* out) const;
+  Status Convert(std::string_view row_key, std::string_view value, std::string* out) const;
 
  private:
   std::vector<const MigrationStep*> steps_;
   std::optional<format::RowEvolution> evolution_;
   size_t stamp_bytes_ = 0;
+  bool element_rows_ = false;
 };
 
 }  // namespace cairn::checkpoint

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/ids.h"
+#include "cairn/element_row_key.h"
 #include "cairn/hash.h"
 #include "cli/slot_json.h"
 #include "cli/snapshot_slots.h"
@@ -197,12 +198,15 @@ class SnapshotRows {
       const SnapshotKey split = SplitSnapshotKey(key);
       CAIRN_ASSIGN_OR_RETURN(ImportTarget::Slot * slot,
                              SlotOfRow(OperatorId(batch.operator_ids[i]), split));
-      if (key.kind == format::StoredKeyKind::kKeyed &&
-          KeyGroupOf(key.user_key, layout_.key_groups()) != key.group) {
-        return Status::InvalidArgument(fmt::format(
-            "a row of slot {} lies in key group {}, its key belongs to group {}. The snapshot was "
-            "written with another partitioning",
-            split.slot, key.group, KeyGroupOf(key.user_key, layout_.key_groups())));
+      if (key.kind == format::StoredKeyKind::kKeyed) {
+        const uint32_t group =
+            KeyGroupOf(GroupKeyOfRow(slot->saved(), key.user_key), layout_.key_groups());
+        if (group != key.group) {
+          return Status::InvalidArgument(fmt::format(
+              "a row of slot {} lies in key group {}, its key belongs to group {}. The snapshot "
+              "was written with another partitioning",
+              split.slot, key.group, group));
+        }
       }
       CAIRN_RETURN_IF_ERROR(
           slot->Add(split.user_key, batch.rows.value(i), DuplicateRule::kLaterWins));
@@ -219,7 +223,7 @@ class SnapshotRows {
                              target_->SlotFor(SnapshotSlot(op, id.second, key.kind, versions_)));
       return &slots_.emplace(id, std::move(slot)).first->second;
     }
-    if (found->second.saved().kind == key.kind) return &found->second;
+    if (IsKeyed(found->second.saved().kind) == IsKeyed(key.kind)) return &found->second;
     return Status::InvalidArgument(fmt::format(
         "operator {} has slot '{}' as keyed and as operator state", base::ToHex16(op), key.slot));
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "cairn/element_row_key.h"
 #include "cairn/hash.h"
 #include "checkpoint/plan.h"
 
@@ -23,6 +24,8 @@ void FillIn(const SlotDescriptor& declared, SlotDescriptor* saved) {
   if (saved->value_codec == kUnknownCodec && saved->value_columns.empty()) {
     saved->value_codec = declared.value_codec;
     saved->version = declared.version;
+    saved->ttl = declared.ttl;
+    if (IsKeyed(saved->kind) && IsKeyed(declared.kind)) saved->kind = declared.kind;
   }
   if (saved->value_columns.empty()) saved->value_columns = declared.value_columns;
 }
@@ -42,7 +45,7 @@ Status ImportTarget::Slot::Add(std::string_view user_key, std::string_view value
   if (migration_.empty()) return builder_->Add(index_, user_key, value, rule);
   value_.clear();
   CAIRN_RETURN_IF_ERROR(
-      migration_.Convert(value, &value_).WithContext("migration of slot " + saved_.name));
+      migration_.Convert(user_key, value, &value_).WithContext("migration of slot " + saved_.name));
   return builder_->Add(index_, user_key, value_, rule);
 }
 
@@ -99,6 +102,9 @@ Result<ImportTarget::Slot> ImportTarget::SlotFor(SlotDescriptor saved) {
         checkpoint::ToSlotRecord(saved), checkpoint::ToSlotRecord(wanted), nullptr);
     if (!plan.ok()) return plan.status().WithContext("operator " + wanted.operator_uid);
     slot.migration_ = *std::move(plan);
+    // Deadlines are kept as they were saved: the job that restores them applies its own TTL.
+    wanted.ttl = saved.ttl;
+    wanted.ttl_time_ms = saved.ttl_time_ms;
   }
   if (const auto there = builder_->FindSlot(wanted.operator_id, wanted.name)) {
     const SlotDescriptor& other = builder_->slots()[*there];
@@ -129,12 +135,15 @@ Status ImportTarget::TakeSource(const StateSource& source, bool keep_existing,
   return source.ScanAll([&](const StateRow& row) -> Status {
     std::optional<Slot>& target = targets[row.slot];
     if (!target) return {};
-    if (row.keyed && KeyGroupOf(row.user_key, source.key_groups()) != row.group) {
-      return Status::InvalidArgument(fmt::format(
-          "{}: a row of slot {} lies in key group {}, its key belongs to group {}. The snapshot "
-          "was written with another partitioning",
-          source.Name(), target->saved().name, row.group,
-          KeyGroupOf(row.user_key, source.key_groups())));
+    if (row.keyed) {
+      const uint32_t group =
+          KeyGroupOf(GroupKeyOfRow(target->saved(), row.user_key), source.key_groups());
+      if (group != row.group) {
+        return Status::InvalidArgument(fmt::format(
+            "{}: a row of slot {} lies in key group {}, its key belongs to group {}. The snapshot "
+            "was written with another partitioning",
+            source.Name(), target->saved().name, row.group, group));
+      }
     }
     return target->Add(row.user_key, row.value, rule);
   });

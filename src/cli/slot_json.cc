@@ -3,13 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "base/ids.h"
+#include "checkpoint/plan.h"
 
 namespace cairn::cli {
 namespace {
-
-constexpr std::string_view kKeyedKind = "keyed_value";
-constexpr std::string_view kOperatorKind = "operator_value";
 
 std::vector<ColumnSpec> ColumnsFromJson(const nlohmann::json& json) {
   std::vector<ColumnSpec> columns;
@@ -31,16 +31,22 @@ nlohmann::ordered_json ColumnsToJson(const std::vector<ColumnSpec>& columns) {
 }
 
 nlohmann::ordered_json SlotToJson(const SlotDescriptor& slot) {
-  return {{"operator", base::ToHex16(slot.operator_id)},
-          {"uid", slot.operator_uid},
-          {"slot", slot.name},
-          {"kind", slot.kind == SlotKind::kKeyedValue ? kKeyedKind : kOperatorKind},
-          {"key_codec", slot.key_codec},
-          {"value_codec", slot.value_codec},
-          {"version", slot.version},
-          {"key_columns", ColumnsToJson(slot.key_columns)},
-          {"value_columns", ColumnsToJson(slot.value_columns)},
-          {"frame_per_group", slot.frame_per_group}};
+  nlohmann::ordered_json json = {{"operator", base::ToHex16(slot.operator_id)},
+                                 {"uid", slot.operator_uid},
+                                 {"slot", slot.name},
+                                 {"kind", NameOf(slot.kind)},
+                                 {"key_codec", slot.key_codec},
+                                 {"value_codec", slot.value_codec},
+                                 {"version", slot.version},
+                                 {"key_columns", ColumnsToJson(slot.key_columns)},
+                                 {"value_columns", ColumnsToJson(slot.value_columns)},
+                                 {"frame_per_group", slot.frame_per_group}};
+  if (slot.ttl.enabled()) {
+    json["ttl_ms"] = slot.ttl.ttl_ms;
+    json["ttl_clock"] = NameOf(slot.ttl.clock);
+    if (slot.ttl_time_ms) json["ttl_time_ms"] = *slot.ttl_time_ms;
+  }
+  return json;
 }
 
 Result<SlotDescriptor> SlotFromJson(const nlohmann::json& json) {
@@ -52,16 +58,22 @@ Result<SlotDescriptor> SlotFromJson(const nlohmann::json& json) {
     slot.operator_uid = json.at("uid").get<std::string>();
     slot.name = json.at("slot").get<std::string>();
     const auto kind = json.at("kind").get<std::string>();
-    if (kind != kKeyedKind && kind != kOperatorKind) {
-      return Status::InvalidArgument(fmt::format("'{}' is no kind of slot", kind));
-    }
-    slot.kind = kind == kKeyedKind ? SlotKind::kKeyedValue : SlotKind::kOperatorValue;
+    const std::optional<SlotKind> known = SlotKindOf(kind);
+    if (!known) return Status::InvalidArgument(fmt::format("'{}' is no kind of slot", kind));
+    slot.kind = *known;
     slot.key_codec = json.at("key_codec").get<std::string>();
     slot.value_codec = json.at("value_codec").get<std::string>();
     slot.version = json.at("version").get<uint32_t>();
     slot.key_columns = ColumnsFromJson(json.at("key_columns"));
     slot.value_columns = ColumnsFromJson(json.at("value_columns"));
     slot.frame_per_group = json.at("frame_per_group").get<bool>();
+    if (json.contains("ttl_ms")) {
+      slot.ttl.ttl_ms = json.at("ttl_ms").get<int64_t>();
+      const auto clock = TtlClockOf(json.at("ttl_clock").get<std::string>());
+      if (!clock) return Status::InvalidArgument("the slot's TTL has no known clock");
+      slot.ttl.clock = *clock;
+      if (json.contains("ttl_time_ms")) slot.ttl_time_ms = json.at("ttl_time_ms").get<int64_t>();
+    }
   } catch (const nlohmann::json::exception& error) {
     return Status::InvalidArgument(
         fmt::format("the slot's description is not as an export writes it: {}", error.what()));
@@ -76,17 +88,12 @@ Result<SlotDescriptor> SlotFromText(std::string_view text) {
 }
 
 SlotDescriptor SlotOf(const format::OperatorRecord& op, const format::SlotRecord& slot) {
-  SlotDescriptor descriptor;
-  descriptor.operator_id = op.operator_id;
-  descriptor.operator_uid = op.uid;
-  descriptor.name = slot.name;
-  descriptor.kind = slot.kind == kOperatorKind ? SlotKind::kOperatorValue : SlotKind::kKeyedValue;
-  descriptor.key_codec = slot.key_codec;
-  descriptor.value_codec = slot.value_codec;
-  descriptor.version = slot.version;
-  descriptor.key_columns = slot.key_columns;
-  descriptor.value_columns = slot.value_columns;
-  descriptor.frame_per_group = slot.frame_per_group;
+  SlotDescriptor descriptor = checkpoint::ToSlotDescriptor(op, slot);
+  // Rows of elements and deadlines are not columns: such slots are read as bytes.
+  if (HasElementRows(descriptor.kind)) descriptor.key_columns.clear();
+  if (HasElementRows(descriptor.kind) || descriptor.ttl.enabled()) {
+    descriptor.value_columns.clear();
+  }
   return descriptor;
 }
 

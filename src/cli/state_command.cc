@@ -222,7 +222,7 @@ Result<ExitCode> GetState(env::FileSystem* files, const StateOptions& options, O
     }
     ++fitting;
     KeyGroupRange groups{0, source->key_groups()};
-    if (slot.kind == SlotKind::kKeyedValue) {
+    if (IsKeyed(slot.kind)) {
       const uint32_t group = KeyGroupOf(*key, source->key_groups());
       groups = {group, group + 1};
     }

@@ -141,7 +141,7 @@ void PrintStamps(const StateSource& source, const CheckOptions& options, Output*
       line["stamped"] = known;
       out->Line(line.dump(-1, ' ', false, Json::error_handler_t::replace));
     } else {
-      table.Row({UidOf(slot), slot.name, slot.kind == SlotKind::kKeyedValue ? "keyed" : "operator",
+      table.Row({UidOf(slot), slot.name, std::string(IsKeyed(slot.kind) ? "keyed" : "operator"),
                  known ? slot.value_codec : "unknown", known ? std::to_string(slot.version) : "-"});
     }
   }

@@ -186,7 +186,7 @@ std::optional<int64_t> ClassifyWatermark(const std::vector<ChannelProgress>& pro
 /// A slot as every reader needs it.
 struct SlotRecord {
   std::string name;
-  std::string kind = "keyed_value";  ///< keyed_value | operator_value
+  std::string kind = "keyed_value";  ///< keyed_value | operator_value | keyed_list | keyed_map
   std::string key_codec;
   std::string value_codec;
   uint32_t version = 1;
@@ -194,6 +194,8 @@ struct SlotRecord {
   std::vector<ColumnSpec> value_columns;
   bool frame_per_group = false;
   std::optional<uint64_t> ttl_ms;
+  std::optional<std::string> ttl_clock;  ///< event (default) | wall | stopped_while_down
+  std::optional<int64_t> ttl_time_ms;    ///< what a clock that stops while down showed at the cut
   friend bool operator==(const SlotRecord&, const SlotRecord&) = default;
 };
 
@@ -309,6 +311,7 @@ struct CheckpointManifest {
   X(kSlotName, "slot_name")                              \
   X(kSlotKind, "slot_kind")                              \
   X(kSlotCodec, "slot_codec")                            \
+  X(kSlotTtl, "slot_ttl")                                \
   X(kSlotColumns, "slot_columns")                        \
   X(kOperatorTotals, "operator_totals")                  \
   X(kNodeDataChunk, "node_data_chunk")                   \

@@ -257,6 +257,8 @@ Json ToJson(const SlotRecord& slot) {
                {"value_columns", ListToJson(slot.value_columns)},
                {"version", slot.version}};
   if (slot.ttl_ms) json["ttl_ms"] = *slot.ttl_ms;
+  if (slot.ttl_clock) json["ttl_clock"] = *slot.ttl_clock;
+  if (slot.ttl_time_ms) json["ttl_time_ms"] = *slot.ttl_time_ms;
   return json;
 }
 void Read(FieldReader* in, SlotRecord* slot) {
@@ -265,7 +267,9 @@ void Read(FieldReader* in, SlotRecord* slot) {
   ReadList(in, "key_columns", &slot->key_columns);
   in->Read("kind", &slot->kind);
   in->Read("name", &slot->name);
+  in->ReadOptional("ttl_clock", &slot->ttl_clock);
   in->ReadOptional("ttl_ms", &slot->ttl_ms);
+  in->ReadOptional("ttl_time_ms", &slot->ttl_time_ms);
   in->Read("value_codec", &slot->value_codec);
   ReadList(in, "value_columns", &slot->value_columns);
   in->Read("version", &slot->version);

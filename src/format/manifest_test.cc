@@ -108,6 +108,12 @@ std::vector<Mutation> OperatorMutations() {
       {R::kSlotOrder, "order", [](M& m) { std::swap(Top(m).slots[0], Top(m).slots[1]); }},
       {R::kSlotName, "separator", [](M& m) { Count(m).slots[0].name = "a|b"; }},
       {R::kSlotKind, "unknown", [](M& m) { Count(m).slots[0].kind = "list"; }},
+      {R::kSlotTtl, "no TTL", [](M& m) { Count(m).slots[0].ttl_clock = "wall"; }},
+      {R::kSlotTtl, "unknown clock",
+       [](M& m) {
+         Count(m).slots[0].ttl_ms = 5;
+         Count(m).slots[0].ttl_clock = "moon";
+       }},
       {R::kSlotCodec, "no name", [](M& m) { Count(m).slots[0].value_codec.clear(); }},
       {R::kSlotCodec, "no version", [](M& m) { Count(m).slots[0].version = 0; }},
       {R::kSlotColumns, "type", [](M& m) { Count(m).slots[0].value_columns[0].type = "int"; }},

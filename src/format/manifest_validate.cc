@@ -187,8 +187,14 @@ class Validator {
   void CheckSlot(const OperatorRecord& op, const SlotRecord& slot) {
     const Status name = ValidateSlotName(slot.name);
     Require(name.ok(), Rule::kSlotName, "operator '{}': {}", op.uid, name.message());
-    Require(slot.kind == "keyed_value" || slot.kind == "operator_value", Rule::kSlotKind,
-            "operator '{}', slot '{}': kind '{}'", op.uid, slot.name, slot.kind);
+    Require(slot.kind == "keyed_value" || slot.kind == "operator_value" ||
+                slot.kind == "keyed_list" || slot.kind == "keyed_map",
+            Rule::kSlotKind, "operator '{}', slot '{}': kind '{}'", op.uid, slot.name, slot.kind);
+    Require((slot.ttl_ms || (!slot.ttl_clock && !slot.ttl_time_ms)) &&
+                (!slot.ttl_clock || *slot.ttl_clock == "event" || *slot.ttl_clock == "wall" ||
+                 *slot.ttl_clock == "stopped_while_down"),
+            Rule::kSlotTtl, "operator '{}', slot '{}': clock '{}' of its TTL", op.uid, slot.name,
+            slot.ttl_clock.value_or(""));
     Require(!slot.key_codec.empty() && !slot.value_codec.empty() && slot.version >= 1,
             Rule::kSlotCodec, "operator '{}', slot '{}': a codec has no name or version", op.uid,
             slot.name);

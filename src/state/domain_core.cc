@@ -86,6 +86,7 @@ ViewNode* DomainCore::Capture() {
   }
   node->handles.store(1, std::memory_order_relaxed);
   node->epoch = epoch;
+  node->times = times;
   node->cuts.resize(tables_.size());
   for (size_t i = 0; i < tables_.size(); ++i) {
     node->cuts[i] = TableCut{};

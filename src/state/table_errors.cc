@@ -9,6 +9,15 @@
 
 namespace cairn {
 inline namespace v0 {
+
+Status StateTable::ExpectSaved(const SlotDescriptor& saved) {
+  if (saved.ttl.enabled() == descriptor().ttl.enabled()) return {};
+  return Status::InvalidArgument("operator " + saved.operator_uid + ", slot " + saved.name +
+                                 ": saved with a TTL, which this kind of state cannot take off");
+}
+
+size_t StateTable::Maintain(size_t) { return 0; }
+
 namespace detail {
 namespace {
 
@@ -47,6 +56,11 @@ Status RowErrorOf(const SlotDescriptor& slot, const Status& cause, std::string_v
   text += " key " + ShowKey(key_bytes) + " (codecs '" + slot.key_codec + "' and '" +
           slot.value_codec + "')";
   return cause.WithContext(text);
+}
+
+std::string SavedValueTooLarge(size_t value_bytes) {
+  return "the value has " + std::to_string(value_bytes) + " bytes, at most " +
+         std::to_string(kSavedValueBytesMax) + " can be saved";
 }
 
 void FailForeignView() {

@@ -29,6 +29,7 @@
 #include "cairn/memory_budget.h"
 #include "cairn/state_domain.h"
 #include "cairn/status.h"
+#include "cairn/ttl.h"
 
 namespace cairn {
 inline namespace v0 {
@@ -86,6 +87,7 @@ struct ViewNode {
   std::atomic<uint64_t> handles{0};
   uint32_t epoch = 0;
   DomainCore* core = nullptr;
+  ClockTimes times;            ///< of the capture
   std::vector<TableCut> cuts;  ///< by table index
   ViewNode* older = nullptr;
   ViewNode* newer = nullptr;
@@ -163,6 +165,7 @@ class DomainCore {
   uint32_t epoch = 1;
   uint32_t committed = 0;
   bool track_deltas = true;
+  ClockTimes times;
 
   /// Stored with release after the last read of a view, loaded with acquire before what it showed
   /// is changed or freed: that orders the two.

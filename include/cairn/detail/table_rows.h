@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <exception>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 #include "cairn/table.h"
@@ -67,6 +68,32 @@ CAIRN_TABLE_TEMPLATE Status CAIRN_TABLE::EncodeRows(const View& view, uint32_t s
   return status;
 }
 
+CAIRN_TABLE_TEMPLATE template <class Visit>
+Status CAIRN_TABLE::ScanSaved(const View& view, uint64_t since, bool delta, KeyGroupRange range,
+                              Visit&& visit) const {
+  const detail::TableCut* cut = CutOf(view);
+  if (cut == nullptr) return {};
+  std::vector<RowCopy> rows;
+  RowOrder order;
+  Status status;
+  for (uint32_t group = 0; group < group_count_ && status.ok(); ++group) {
+    if (!range.Contains(first_group_ + group)) continue;
+    VisitGroup(cut->root->entries()[group], static_cast<uint32_t>(view.epoch()),
+               delta ? static_cast<uint32_t>(since) : 0, delta, &rows,
+               [&](const std::vector<RowCopy>& copies, uint32_t local_depth) {
+                 SortRows(copies, local_depth, &order);
+                 for (const SortedRow& sorted : order.sorted) {
+                   const RowCopy& row = *sorted.row;
+                   const V* value = row.live ? &ValueOf(row.cell) : nullptr;
+                   status = visit(first_group_ + group, row.key, value);
+                   if (!status.ok()) return false;
+                 }
+                 return true;
+               });
+  }
+  return status;
+}
+
 // The hashes of a segment spread evenly over its part of their range, so a counting sort over twice
 // as many bins as rows leaves few rows out of order, and insertion puts these right.
 CAIRN_TABLE_TEMPLATE void CAIRN_TABLE::SortRows(const std::vector<RowCopy>& rows,
@@ -112,7 +139,9 @@ CAIRN_TABLE_TEMPLATE Status CAIRN_TABLE::EncodeSegment(const std::vector<SortedR
                                                        SavedRows* out) const {
   const RowCopy* current = nullptr;
   const auto value_bytes = [&](const RowCopy& row) {
-    return row.live ? value_codec_.EncodedSize(ValueOf(row.cell)) : 0;
+    const size_t bytes = row.live ? value_codec_.EncodedSize(ValueOf(row.cell)) : 0;
+    if (bytes > kSavedValueBytesMax) throw std::length_error(detail::SavedValueTooLarge(bytes));
+    return bytes;
   };
   try {
     for (size_t first = 0; first < rows.size();) {
@@ -167,6 +196,16 @@ CAIRN_TABLE_TEMPLATE Status CAIRN_TABLE::Load(const SavedRowSpan& rows, size_t g
     explicit Loading(detail::BlockPool* of) : pool(of) { pool->set_loading(true); }
     ~Loading() { pool->set_loading(false); }
   } loading(&core_->pool);
+  return LoadGroups(rows, group_prefix_bytes, key_prefix_bytes, counts,
+                    [&](uint32_t group, size_t first, size_t last) {
+                      return LoadGroup(group, rows, first, last, key_prefix_bytes);
+                    });
+}
+
+// Calls for_group(relative group, first, last) for the runs of rows of key_groups(), and counts.
+CAIRN_TABLE_TEMPLATE template <class ForGroup>
+Status CAIRN_TABLE::LoadGroups(const SavedRowSpan& rows, size_t group_prefix_bytes,
+                               size_t key_prefix_bytes, LoadCounts* counts, ForGroup&& for_group) {
   for (size_t first = 0; first < rows.rows;) {
     const std::string_view key = rows.key(first);
     if (key.size() < key_prefix_bytes || key_prefix_bytes < group_prefix_bytes) {
@@ -176,7 +215,7 @@ CAIRN_TABLE_TEMPLATE Status CAIRN_TABLE::Load(const SavedRowSpan& rows, size_t g
     if (group_prefix_bytes > 1) group = group << 8 | static_cast<uint8_t>(key[1]);
     const size_t last = first + rows.PrefixRun(first, group_prefix_bytes);
     if (key_groups().Contains(group)) {
-      CAIRN_RETURN_IF_ERROR(LoadGroup(group - first_group_, rows, first, last, key_prefix_bytes));
+      CAIRN_RETURN_IF_ERROR(for_group(group - first_group_, first, last));
       counts->rows += last - first;
     } else {
       counts->skipped += last - first;
@@ -184,6 +223,39 @@ CAIRN_TABLE_TEMPLATE Status CAIRN_TABLE::Load(const SavedRowSpan& rows, size_t g
     first = last;
   }
   return {};
+}
+
+CAIRN_TABLE_TEMPLATE template <class Loader>
+Status CAIRN_TABLE::LoadWith(const SavedRowSpan& rows, size_t group_prefix_bytes,
+                             size_t key_prefix_bytes, LoadCounts* counts, Loader&& loader) {
+  const auto load_row = [&](uint32_t group, size_t row) -> Status {
+    const std::string_view key = rows.key(row);
+    if (key.size() < key_prefix_bytes) {
+      return RowError(Status::Corruption("shorter than its prefix"), "cannot decode", key);
+    }
+    const std::string_view row_key = key.substr(key_prefix_bytes);
+    const std::string_view user_key = loader.UserKey(row_key);
+    if (user_key.data() == nullptr) {
+      return RowError(Status::Corruption("its parts do not add up"), "cannot decode", row_key);
+    }
+    const uint64_t fnv = Fnv1a64(user_key);
+    if (RelativeGroup(fnv) != group) {
+      return RowError(Status::Corruption("the key is saved under another key group than its own"),
+                      "cannot load", user_key);
+    }
+    return loader.LoadRow(fnv, user_key, row_key, rows, row);
+  };
+  return LoadGroups(rows, group_prefix_bytes, key_prefix_bytes, counts,
+                    [&](uint32_t group, size_t first, size_t last) -> Status {
+                      size_t row = first;
+                      try {
+                        for (; row < last; ++row) CAIRN_RETURN_IF_ERROR(load_row(group, row));
+                      } catch (const std::exception& error) {
+                        return RowError(Status::Corruption(error.what()), "cannot decode",
+                                        rows.key(row));
+                      }
+                      return {};
+                    });
 }
 
 CAIRN_TABLE_TEMPLATE Status CAIRN_TABLE::LoadGroup(uint32_t group, const SavedRowSpan& rows,

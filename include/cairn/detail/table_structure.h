@@ -28,6 +28,7 @@ CAIRN_TABLE_TEMPLATE CAIRN_TABLE::Table(StateDomain* domain, SlotDescriptor desc
       log_chunk_rows_(
           std::min<uint32_t>(options.log_chunk_rows, 1u << detail::DomainCore::kChunkShift)),
       log_percent_max_(options.log_percent_max),
+      value_bytes_max_(options.value_bytes_max),
       descriptor_(std::move(descriptor)),
       key_codec_(std::move(key_codec)),
       value_codec_(std::move(value_codec)) {
@@ -162,10 +163,15 @@ CAIRN_TABLE_TEMPLATE void CAIRN_TABLE::RetireBox(Box* box, uint32_t birth) {
   core_->Retire(static_cast<detail::BoxHeader*>(box), kBoxClass, box_kind_, birth);
 }
 
-// Charges what the value in `box` owns now. With `force` it is charged over the budget too.
+// Charges what the value in `box` owns now, which may be too much. With `force` it is charged over
+// budget and limit too.
 CAIRN_TABLE_TEMPLATE Status CAIRN_TABLE::MeasureBox(Box* box, bool force) {
   const uint64_t now = value_codec_.MemoryBytes(box->value);
   const uint64_t before = box->external_bytes;
+  if (now > value_bytes_max_ && !force) [[unlikely]] {
+    return Status::InvalidArgument("the value takes " + std::to_string(now) + " bytes, at most " +
+                                   std::to_string(value_bytes_max_) + " are allowed");
+  }
   if (now > before) {
     CAIRN_RETURN_IF_ERROR(core_->ChargeExternal(now - before, force));
   } else if (now < before) {
@@ -377,6 +383,77 @@ CAIRN_TABLE_TEMPLATE inline void CAIRN_TABLE::CopyInto(Head* head, uint32_t loca
     }
     if (++bucket == head->buckets) bucket = 0;
   }
+}
+
+CAIRN_TABLE_TEMPLATE void CAIRN_TABLE::Shrink(size_t segments) {
+  for (; segments > 0; --segments) {
+    if (shrink_group_ == 0 && shrink_index_ == 0) {
+      if (!has_erased_) return;
+      has_erased_ = false;
+    }
+    const detail::RootEntry& root = entries_[shrink_group_];
+    if (root.entries != detail::NoSegment()) {
+      shrink_index_ += ShrinkSegment(shrink_group_, shrink_index_);
+      if (shrink_index_ < uint64_t{1} << entries_[shrink_group_].depth) continue;
+      DropEmptyDirectory(shrink_group_);
+    }
+    shrink_index_ = 0;
+    if (++shrink_group_ == group_count_) shrink_group_ = 0;
+  }
+}
+
+// Puts a segment of half the size or less in the place of one whose rows fit there, none in the
+// place of an empty one. Returns how many directory entries from `index` on it looked at.
+CAIRN_TABLE_TEMPLATE uint64_t CAIRN_TABLE::ShrinkSegment(uint32_t group, uint64_t index) {
+  const uint32_t depth = entries_[group].depth;
+  const Entry old = entries_[group].entries[index];
+  const uint64_t aliases = uint64_t{1} << (depth - old.local_depth);
+  const uint64_t step = aliases - (index & (aliases - 1));
+  if (old.slots == nullptr) return step;
+  const uint32_t floor = core_->TombstoneFloor();
+  const uint8_t* tags = old.head->tags();
+  const Slot* slots = SlotsOf(old);
+  const uint32_t slot_count = old.buckets * detail::kBucketSlots;
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < slot_count; ++i) {
+    if (!IsKept(tags[i], slots[i].stamp, floor)) continue;
+    ++kept;
+    has_erased_ |= detail::IsTombstone(tags[i]);  // may go in a later pass
+  }
+  const uint32_t buckets = kept == 0 ? 0 : BucketsFor(kept);
+  if (buckets * 2 > old.buckets) return step;
+  detail::Directory* directory = PrivateDirectory(group, false);
+  Head* head = buckets == 0 || directory == nullptr ? nullptr : NewSegment(buckets, false);
+  if (directory == nullptr || (buckets != 0 && head == nullptr)) return step;
+  for (uint32_t i = 0; i < slot_count; ++i) {
+    if (IsKept(tags[i], slots[i].stamp, floor)) {
+      CopyInto(head, old.local_depth, slots[i], HashOfStored(slots[i].key), tags[i]);
+    } else if (detail::IsTombstone(tags[i])) {
+      DropKey(slots[i].key);
+    }
+  }
+  if (head != nullptr) {
+    PutSegment(directory, index, head, old.local_depth);
+  } else {
+    Entry none = *detail::NoSegment();
+    none.local_depth = old.local_depth;
+    std::fill_n(directory->entries() + (index & ~(aliases - 1)), aliases, none);
+    ++structure_version_;
+  }
+  RetireSegment(old.head);
+  return step;
+}
+
+CAIRN_TABLE_TEMPLATE void CAIRN_TABLE::DropEmptyDirectory(uint32_t group) {
+  const detail::RootEntry root = entries_[group];
+  for (uint64_t i = 0; i < uint64_t{1} << root.depth; ++i) {
+    if (root.entries[i].slots != nullptr) return;
+  }
+  if (!PrivateRoot(false)) return;
+  entries_[group] = detail::RootEntryOf(detail::NoSegment(), 0);
+  ++structure_version_;
+  auto* directory = reinterpret_cast<detail::Directory*>(const_cast<Entry*>(root.entries)) - 1;
+  RetireBlock(directory, directory->block_class, directory->epoch);
 }
 
 // Gives an empty group the segments that `rows` rows will need.

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -101,6 +102,9 @@ constexpr size_t FixedEncodedBytes() {
 /// "slot S of operator U: cannot decode key 0x2a (codec C): cause".
 Status RowErrorOf(const SlotDescriptor& slot, const Status& cause, std::string_view what,
                   std::string_view key_bytes);
+
+/// Why a value of more than kSavedValueBytesMax is not saved.
+std::string SavedValueTooLarge(size_t value_bytes);
 
 /// End the process: a view of another domain was given to a table.
 [[noreturn]] void FailForeignView();

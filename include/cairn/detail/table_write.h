@@ -276,7 +276,9 @@ Status CAIRN_TABLE::ChangeBox(const Entry* entry, uint32_t group, uint64_t hash,
   if constexpr (!kInlineValue) {
     const uint32_t old_stamp = slot->stamp;
     if constexpr (std::is_nothrow_invocable_v<Fn&, V&, bool>) {
-      if (old_stamp > core_->newest.load(std::memory_order_acquire)) {
+      // Values that come near the limit take the way that can refuse them.
+      if (old_stamp > core_->newest.load(std::memory_order_acquire) &&
+          slot->cell->external_bytes <= value_bytes_max_ / 2) {
         // No view shows this box. Touch cannot fail then: it only stamps.
         if (old_stamp != cut_.epoch) slot = Touch(entry, group, hash, slot);
         fn(slot->cell->value, false);
@@ -292,7 +294,9 @@ Status CAIRN_TABLE::ChangeBox(const Entry* entry, uint32_t group, uint64_t hash,
     } fresh{this, NewBox(&slot->cell->value)};
     if (fresh.box == nullptr) return core_->Refusal();
     fn(fresh.box->value, false);
-    CAIRN_RETURN_IF_ERROR(MeasureBox(fresh.box, false));
+    if (Status status = MeasureBox(fresh.box, false); !status.ok()) {
+      return KeyError(status, "cannot write", slot->key);
+    }
     slot = Touch(entry, group, hash, slot);
     if (slot == nullptr) return core_->Refusal();
     Box* old = std::exchange(slot->cell, std::exchange(fresh.box, nullptr));
@@ -304,6 +308,13 @@ Status CAIRN_TABLE::ChangeBox(const Entry* entry, uint32_t group, uint64_t hash,
 CAIRN_TABLE_TEMPLATE template <class Fn>
 [[gnu::noinline]] Status CAIRN_TABLE::InsertRow(uint32_t group, uint64_t hash, const K& key,
                                                 Fn& fn) {
+  if constexpr (kBytesKey) {
+    if (key.size() > kKeyBytesMax) [[unlikely]] {
+      return KeyError(
+          Status::InvalidArgument("a key has at most " + std::to_string(kKeyBytesMax) + " bytes"),
+          "cannot write", key);
+    }
+  }
   Place place;
   CAIRN_RETURN_IF_ERROR(MakeRoom(group, hash, key, &place));
   if constexpr (kInlineValue) {
@@ -320,7 +331,9 @@ CAIRN_TABLE_TEMPLATE template <class Fn>
     } fresh{this, NewBox(nullptr)};
     if (fresh.box == nullptr) return core_->Refusal();
     fn(fresh.box->value, true);
-    CAIRN_RETURN_IF_ERROR(MeasureBox(fresh.box, false));
+    if (Status status = MeasureBox(fresh.box, false); !status.ok()) {
+      return KeyError(status, "cannot write", key);
+    }
     if (!CommitInsert(group, hash, key, place, fresh.box)) return core_->Refusal();
     fresh.box = nullptr;
   }
@@ -492,6 +505,7 @@ CAIRN_TABLE_TEMPLATE void CAIRN_TABLE::EraseSlot(const Entry& entry, uint64_t ha
   Slot* slot = SlotsOf(entry) + index;
   uint8_t* tags = entry.head->tags();
   --cut_.live_rows;
+  has_erased_ = true;
   if (record) AppendRecord(slot, true);
   if (tombstone) {
     tags[index] = detail::TombstoneTag(hash);
@@ -518,26 +532,6 @@ CAIRN_TABLE_TEMPLATE const V* CAIRN_TABLE::FindHashed(KeyArg key, uint64_t fnv) 
   uint32_t index = 0;
   if (!FindLive(*entry, hash, ToKey(key), &index)) return nullptr;
   return &ValueOf(SlotsOf(*entry)[index].cell);
-}
-
-CAIRN_TABLE_TEMPLATE template <class Match>
-const K* CAIRN_TABLE::FindAt(Address address, Match&& match) const {
-  const Entry& entry = *EntryOf(address.group, address.hash);
-  const uint8_t* tags = entry.head->tags();
-  const Slot* slots = SlotsOf(entry);
-  uint32_t bucket = detail::HomeBucket(address.hash, entry.local_depth, entry.buckets);
-  for (;;) {
-    const detail::TagBucket bucket_tags(tags + bucket * detail::kBucketSlots);
-    for (uint32_t found = bucket_tags.Match(detail::LiveTag(address.hash)); found != 0;
-         found &= found - 1) {
-      const Slot& slot =
-          slots[bucket * detail::kBucketSlots + static_cast<uint32_t>(std::countr_zero(found))];
-      const K& key = slot.key;
-      if (match(key, ValueOf(slot.cell)) && HashOfStored(key) == address.hash) return &key;
-    }
-    if (bucket_tags.Empty() != 0) return nullptr;
-    if (++bucket == entry.buckets) bucket = 0;
-  }
 }
 
 CAIRN_TABLE_TEMPLATE template <class KeyAt, class FnvAt, class Fn>

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ListState: a list for every key, in the order of appending, duplicates and all.
+//
+// An element's index is the number of elements appended before it: indexes only grow, and a
+// restored list goes on counting where it was. A list without elements is absent. With a TTL every
+// element dies by its own deadline.
+//
+// Threads:  calls with a View are any thread's while the view is open; the others are the writer's.
+// Source:   docs/state/kinds.md.
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cairn/detail/collection_table.h"
+#include "cairn/detail/sorted_elements.h"
+#include "cairn/ordered_codec.h"
+
+namespace cairn {
+inline namespace v0 {
+
+template <class K, class V, class KeyCodec = Codec<K>, class ValueCodec = Codec<V>>
+class ListState final : public detail::CollectionTable<
+                            K, detail::SortedElements<uint64_t, V, OrderedUint64Codec, ValueCodec>,
+                            KeyCodec, OrderedUint64Codec, ValueCodec> {
+  using Elements = detail::SortedElements<uint64_t, V, OrderedUint64Codec, ValueCodec>;
+  using Base = detail::CollectionTable<K, Elements, KeyCodec, OrderedUint64Codec, ValueCodec>;
+  using typename Base::E;
+  using typename Base::Stored;
+
+ public:
+  using typename Base::KeyArg;
+
+  /// Add an empty slot to `domain`, which outlives it. descriptor.kind is set to kKeyedList.
+  ListState(StateDomain* domain, SlotDescriptor descriptor, TableOptions options = {},
+            KeyCodec key_codec = {})
+      : Base(domain, OfKind(std::move(descriptor)), options, std::move(key_codec)) {}
+
+  /// Put `value` at the end.
+  ///
+  /// Errors:   kResourceExhausted over the memory budget · kInvalidArgument when the value is over
+  ///           value_bytes_max, the list would pass collection_bytes_max, or the key is of another
+  ///           subtask. Nothing has changed then.
+  /// Cost:     O(1); under a view that shows the list, once a view, a copy of its chunk list and of
+  ///           one chunk.
+  Status Append(KeyArg key, V value) {
+    const detail::TtlNow now = this->Now();
+    return this->Change(key, this->rows_.FnvOf(key), now,
+                        [&](Stored& stored, const detail::ElementContext& in) {
+                          PutLast(key, stored, in, this->NewDeadline(now), std::move(value));
+                        });
+  }
+
+  /// Put `values` in the place of what the list holds; their indexes go on.
+  ///
+  /// Errors:   as Append; the list is then as before, or a beginning of the new one.
+  Status Replace(KeyArg key, std::vector<V> values) {
+    if (values.empty()) return Clear(key);
+    const detail::TtlNow now = this->Now();
+    return this->Change(key, this->rows_.FnvOf(key), now,
+                        [&](Stored& stored, const detail::ElementContext& in) {
+                          for (const V& value : values) this->CheckSize(key, {}, value);
+                          stored.elements.Clear(in);
+                          for (V& value : values) {
+                            PutLast(key, stored, in, this->NewDeadline(now), std::move(value));
+                          }
+                        });
+  }
+
+  /// Write the element at `index`; false when there is none.
+  Result<bool> Set(KeyArg key, uint64_t index, V value) {
+    const detail::TtlNow now = this->Now();
+    const uint64_t fnv = this->rows_.FnvOf(key);
+    const E* old = FindAlive(key, fnv, now, index);
+    if (old == nullptr) return false;
+    const int64_t deadline =
+        this->config_.refresh_on_write ? this->NewDeadline(now) : old->deadline_ms;
+    CAIRN_RETURN_IF_ERROR(
+        this->Change(key, fnv, now, [&](Stored& stored, const detail::ElementContext& in) {
+          this->CheckSize(key, stored, value);
+          stored.elements.Put(in, this->hasher_, uint64_t{index}, std::move(value), deadline);
+        }));
+    return true;
+  }
+
+  /// Remove the element at `index`; false when there is none.
+  Result<bool> RemoveAt(KeyArg key, uint64_t index) {
+    const detail::TtlNow now = this->Now();
+    const uint64_t fnv = this->rows_.FnvOf(key);
+    if (FindAlive(key, fnv, now, index) == nullptr) return false;
+    CAIRN_RETURN_IF_ERROR(
+        this->Change(key, fnv, now, [&](Stored& stored, const detail::ElementContext& in) {
+          stored.elements.Remove(in, this->hasher_, index);
+        }));
+    return true;
+  }
+
+  /// Remove and return the oldest element; nothing when the list is absent.
+  Result<std::optional<V>> PopFront(KeyArg key) {
+    std::optional<V> front;
+    uint64_t index = 0;
+    ForEach(key, [&](uint64_t i, const V& value) {
+      index = i;
+      front = value;
+      return false;
+    });
+    if (front) CAIRN_RETURN_IF_ERROR(RemoveAt(key, index).status());
+    return front;
+  }
+
+  /// Remove the list. Errors: kResourceExhausted over the memory budget: nothing has changed.
+  Status Clear(KeyArg key) {
+    const uint64_t fnv = this->rows_.FnvOf(key);
+    const Stored* stored = this->FindStored(key, fnv);
+    if (stored == nullptr || stored->elements.count() == 0) return {};
+    return this->Change(key, fnv, this->Now(), [](Stored& to, const detail::ElementContext& in) {
+      to.elements.Clear(in);
+    });
+  }
+
+  /// Elements of the list. Cost: O(1), with a TTL O(elements due).
+  uint64_t Size(KeyArg key) const {
+    const Stored* stored = this->FindStored(key, this->rows_.FnvOf(key));
+    return stored == nullptr ? 0 : stored->elements.CountAlive(this->Now());
+  }
+  uint64_t Size(const View& view, KeyArg key) const {
+    uint64_t alive = 0;
+    this->rows_.Get(view, key, [&](const Stored& stored) {
+      alive = stored.elements.CountAlive(this->NowOf(view));
+    });
+    return alive;
+  }
+
+  /// Call fn(uint64_t index, const V& value) for the elements in order; when it returns bool, false
+  /// ends it. fn must not change the slot.
+  template <class Fn>
+  void ForEach(KeyArg key, Fn&& fn) const {
+    const Stored* stored = this->FindStored(key, this->rows_.FnvOf(key));
+    if (stored != nullptr) Visit(*stored, this->Now(), fn);
+  }
+  template <class Fn>
+  void ForEach(const View& view, KeyArg key, Fn&& fn) const {
+    this->rows_.Get(view, key, [&](const Stored& stored) { Visit(stored, this->NowOf(view), fn); });
+  }
+
+  /// Call fn(const K& key, uint64_t index, const V& value) for the lists of `range` in `view`, one
+  /// after another.
+  template <class Fn>
+  void Scan(const View& view, KeyGroupRange range, Fn&& fn) const {
+    const detail::TtlNow now = this->NowOf(view);
+    this->rows_.Scan(view, range, [&](const K& key, const Stored& stored) {
+      auto one = [&](uint64_t index, const V& value) { fn(key, index, value); };
+      Visit(stored, now, one);
+    });
+  }
+
+ private:
+  static SlotDescriptor OfKind(SlotDescriptor descriptor) {
+    descriptor.kind = SlotKind::kKeyedList;
+    return descriptor;
+  }
+
+  void PutLast(KeyArg key, Stored& stored, const detail::ElementContext& in, int64_t deadline,
+               V&& value) {
+    this->CheckSize(key, stored, value);
+    stored.elements.Put(in, this->hasher_, uint64_t{stored.next_index}, std::move(value), deadline);
+    ++stored.next_index;
+  }
+
+  const E* FindAlive(KeyArg key, uint64_t fnv, const detail::TtlNow& now, uint64_t index) const {
+    const Stored* stored = this->FindStored(key, fnv);
+    const E* element = stored == nullptr ? nullptr : stored->elements.Find(index, this->hasher_);
+    return element == nullptr || now.IsDead(element->deadline_ms) ? nullptr : element;
+  }
+
+  template <class Fn>
+  static void Visit(const Stored& stored, const detail::TtlNow& now, Fn& fn) {
+    stored.elements.ForRange({}, {}, [&](const E& element) {
+      if (now.IsDead(element.deadline_ms)) return true;
+      if constexpr (std::is_same_v<decltype(fn(element.key, element.value)), bool>) {
+        return fn(element.key, element.value);
+      } else {
+        fn(element.key, element.value);
+        return true;
+      }
+    });
+  }
+};
+
+}  // namespace v0
+}  // namespace cairn
