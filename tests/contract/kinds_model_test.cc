@@ -21,6 +21,25 @@ namespace {
 constexpr size_t kSlots = 6;
 constexpr uint64_t kKindKeys = 64;
 
+/// The first element that one has and the other has not, or not so.
+std::string Difference(const Alive& got, const Alive& expected) {
+  for (const auto& [one, other, what] : {std::tuple(&got, &expected, " is not expected"),
+                                         std::tuple(&expected, &got, " is missing")}) {
+    for (const auto& [key, elements] : *one) {
+      for (const auto& [number, digest] : elements) {
+        const auto row = other->find(key);
+        if (row != other->end() && row->second.contains(number) &&
+            row->second.at(number) == digest) {
+          continue;
+        }
+        return ": key " + std::to_string(key) + " element " + std::to_string(number) + " of " +
+               std::to_string(digest) + what;
+      }
+    }
+  }
+  return "";
+}
+
 struct HeldKinds {
   View view;
   std::array<ModelSlot, kSlots> models;
@@ -314,7 +333,7 @@ class KindsWorld {
       found->second.erase(number);
       if (found->second.empty()) restored.erase(found);
     }
-    ASSERT_EQ(restored, expected) << "slot " << slot << " restored";
+    ASSERT_EQ(restored, expected) << "slot " << slot << " restored" << Difference(restored, expected);
     ++checks_;
   }
 

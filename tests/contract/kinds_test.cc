@@ -168,6 +168,29 @@ TEST(ListStateTest, AClearedListLeavesNothingBehindOnceCommitted) {
   EXPECT_EQ(lists.CountRows(domain->Capture()), 0u);
 }
 
+TEST(ListStateTest, ClearedFilledAndClearedAgainIsErasedInTheNextDelta) {
+  auto domain = StateDomain::Create({});
+  Lists lists(domain.get(), Slot());
+  const auto commit = [&] {
+    View view = domain->Capture();
+    domain->SetCommitted(view.epoch());
+  };
+  ASSERT_TRUE(lists.Append("k", "first").ok());
+  ASSERT_TRUE(lists.Clear("k").ok());
+  ASSERT_TRUE(lists.Append("k", "second").ok());
+  commit();
+  ASSERT_TRUE(lists.Clear("k").ok());
+  lists.Maintain(100);
+  MemorySink delta;
+  const View view = domain->Capture();
+  ASSERT_TRUE(lists.EncodeDelta(view, domain->committed_epoch(), kAll, &delta).ok());
+  // The header, the element that the committed cut has, and the one it never had.
+  EXPECT_EQ(RowsOf(delta), 2u);
+  for (size_t i = 0; i < RowsOf(delta); ++i) {
+    EXPECT_EQ(delta.parts().front()->rows.Span().kind(i), SavedRowKind::kErase);
+  }
+}
+
 TEST(ListStateTest, AQueueKeepsOnlyWhatIsInIt) {
   auto domain = StateDomain::Create({.track_deltas = false});
   ListState<int64_t, int64_t> lists(domain.get(), Slot());

@@ -14,7 +14,7 @@
 //  2. Such a hollow collection keeps its removed elements until their removal is committed and no
 //     view needs it; then Maintain, or a later removal, erases it.
 //  3. With a TTL a collection has one valid entry in the expiry index, at its least deadline or
-//     before: (generation, entered_ms). Readers never look at those two.
+//     before: (generation, entered_ms). Readers never look at those two, nor at hollow_epoch.
 //
 // Source:   docs/state/kinds.md, docs/formats/keys.md.
 #pragma once
@@ -47,6 +47,7 @@ struct Collection {
   uint64_t next_index = 0;
   int64_t entered_ms = kNoTime;  ///< not in the index
   uint32_t generation = 0;       ///< 0 = not yet known to the slot
+  uint32_t hollow_epoch = 0;     ///< in which it lost its last element
 };
 
 template <class Elements>
@@ -202,6 +203,7 @@ class CollectionTable : public StateTable {
       }
       after = stored.elements.count();
       if (stored.generation == 0) stored.generation = ++generation_;
+      if (after == 0) stored.hollow_epoch = in.epoch;
       entry.generation = stored.generation;
       entered_ms = stored.entered_ms;
     };
@@ -343,7 +345,9 @@ class CollectionTable : public StateTable {
       hollow_.pop_front();
       const typename Rows::Address at{next.entry.hash, next.entry.group};
       const K* key = rows_.FindAt(at, [&](const K&, const Stored& stored) {
-        return stored.generation == next.entry.generation && stored.elements.count() == 0;
+        // One that was filled and emptied again waits for its own turn.
+        return stored.generation == next.entry.generation && stored.elements.count() == 0 &&
+               stored.hollow_epoch == next.epoch;
       });
       if (key == nullptr) continue;
       const K copy = *key;
