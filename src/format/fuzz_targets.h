@@ -15,6 +15,7 @@
 #include "format/frame.h"
 #include "format/keys.h"
 #include "format/manifest.h"
+#include "format/partition_manifest.h"
 #include "format/object.h"
 #include "format/row_codec.h"
 #include "format/store_records.h"
@@ -37,6 +38,10 @@ inline void FuzzStoreRecords(std::string_view bytes) {
   }
   if (const auto identity = ParseDeploymentIdentity(bytes); identity.ok()) {
     CAIRN_CHECK(*SerializeDeploymentIdentity(*identity) == bytes);
+  }
+  if (const auto manifest = ParsePartitionManifest(bytes); manifest.ok()) {
+    const auto again = SerializePartitionManifest(*manifest);
+    CAIRN_CHECK(again.ok() && *ParsePartitionManifest(*again) == *manifest);
   }
   if (const auto lease = ParseLease(bytes); lease.ok()) {
     CAIRN_CHECK(*SerializeLease(*lease) == bytes);
