@@ -32,7 +32,12 @@ def long_functions(path: pathlib.Path, lines: list[str]):
         if start is None:
             match = OPENING.match(line)
             if match and not re.match(r"\s*(if|for|while|switch|else|namespace|class|struct|TEST)\b", line):
-                start, indent = number, re.match(r" *", line)[0]
+                # A signature of several lines closes at the indent of its first.
+                start, text = number, line
+                while text.count(")") > text.count("(") and start > 1:
+                    start -= 1
+                    text = lines[start - 1] + text
+                indent = re.match(r" *", lines[start - 1])[0]
         elif line.rstrip() in (indent + "}", indent + "};"):
             if number - start + 1 > FUNCTION_AIM:
                 name = re.search(r"([\w:~]+)\(", lines[start - 1])
