@@ -21,7 +21,7 @@ std::string ObjectName(const format::StateChunkId& chunk) {
 
 }  // namespace
 
-Status ReadObjectRange(env::ObjectStore* objects, const format::StateChunkId& chunk,
+Status ReadObjectRange(env::ObjectRanges* objects, const format::StateChunkId& chunk,
                        const format::ByteRange& range, char* out) {
   const Status read = objects->ReadRange(ObjectName(chunk), range.offset,
                                          std::span<char>(out, static_cast<size_t>(range.length)));

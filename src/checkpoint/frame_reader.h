@@ -37,10 +37,14 @@ class FrameBuffer {
 class FrameReader {
  public:
   /// `objects` outlives the reader.
-  FrameReader(env::ObjectStore* objects, std::shared_ptr<const format::CheckpointManifest> manifest)
+  FrameReader(env::ObjectRanges* objects,
+              std::shared_ptr<const format::CheckpointManifest> manifest)
       : objects_(objects), manifest_(std::move(manifest)) {}
 
   const format::CheckpointManifest& manifest() const { return *manifest_; }
+  const std::shared_ptr<const format::CheckpointManifest>& manifest_ptr() const {
+    return manifest_;
+  }
 
   /// Read one frame of state. The rows lie in `buffer` until its next use.
   ///
@@ -61,7 +65,7 @@ class FrameReader {
                                    const format::FrameExpectation& expected,
                                    FrameBuffer* buffer) const;
 
-  env::ObjectStore* objects_;
+  env::ObjectRanges* objects_;
   std::shared_ptr<const format::CheckpointManifest> manifest_;
   mutable std::mutex mutex_;
   mutable std::map<format::StateChunkId, format::ObjectSchema> schemas_;
@@ -69,7 +73,7 @@ class FrameReader {
 
 /// Read `range` of the object of `chunk`: a missing or short one is kCorruption, as a manifest
 /// names it.
-Status ReadObjectRange(env::ObjectStore* objects, const format::StateChunkId& chunk,
+Status ReadObjectRange(env::ObjectRanges* objects, const format::StateChunkId& chunk,
                        const format::ByteRange& range, char* out);
 
 }  // namespace cairn::checkpoint

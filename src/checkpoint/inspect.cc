@@ -61,6 +61,7 @@ class CutObjects final : public env::ObjectStore {
   }
   size_t size() const { return objects_.size(); }
 
+  bool is_remote() const override { return bucket_ != nullptr; }
   Status ReadRange(const std::string& key, uint64_t offset, std::span<char> out) override {
     CAIRN_ASSIGN_OR_RETURN(const Object* object, Find(key));
     if (object->file != nullptr) return object->file->ReadExactly(offset, out);

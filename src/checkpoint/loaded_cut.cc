@@ -8,15 +8,28 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <map>
 #include <new>
 #include <set>
 
 #include "checkpoint/layout.h"
 #include "checkpoint/plan.h"
+#include "checkpoint/read_ahead.h"
 #include "checkpoint/slot_migration.h"
 
 namespace cairn::checkpoint {
 namespace {
+
+/// Length of every object that the manifest names, by key.
+std::map<std::string, uint64_t> ObjectLengths(const format::CheckpointManifest& manifest) {
+  std::map<std::string, uint64_t> lengths;
+  lengths[StateObjectKey(manifest.node_data.chunk.checkpoint_id)] =
+      manifest.node_data.object_length;
+  for (const format::ReferencedStateChunk& chunk : manifest.referenced_chunks) {
+    lengths[StateObjectKey(chunk.chunk.checkpoint_id)] = chunk.object_length;
+  }
+  return lengths;
+}
 
 using format::FrameKind;
 using format::StateFrame;
@@ -320,6 +333,10 @@ Result<LoadReceipt> LoadedCut::LoadSubtask(std::span<state::StateTable* const> t
                          format::KeyLayout::ForKeyGroups(manifest().key_groups));
   LoadReceipt receipt;
   FrameBuffer buffer;
+  ReadAhead ahead(objects_, ObjectLengths(manifest()));
+  const FrameReader reader(
+      objects_->is_remote() ? static_cast<env::ObjectRanges*>(&ahead) : objects_,
+      reader_.manifest_ptr());
   for (const StateFrame& frame : manifest().state_frames) {
     const auto found = by_operator.find(frame.key.operator_id);
     if (found == by_operator.end()) continue;
@@ -332,7 +349,7 @@ Result<LoadReceipt> LoadedCut::LoadSubtask(std::span<state::StateTable* const> t
                      layout.prefix_bytes());
     const std::string context =
         "checkpoint " + std::to_string(id().value) + ", operator " + UidOf(frame.key.operator_id);
-    Result<format::FrameRows> rows = reader_.Read(frame, false, &buffer);
+    Result<format::FrameRows> rows = reader.Read(frame, false, &buffer);
     if (!rows.ok()) return rows.status().WithContext(context);
     state::LoadCounts counts;
     if (Status loaded = RouteGuarded(&router, *rows, &counts); !loaded.ok()) {

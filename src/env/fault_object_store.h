@@ -47,6 +47,7 @@ class FaultObjectStore final : public ObjectStore {
   /// "create control/…", "swap …", "read …", since Arm.
   std::vector<std::string> trace() const;
 
+  bool is_remote() const override { return store_->is_remote(); }
   Status CreateIfAbsent(const std::string& key, std::string_view bytes) override;
   Result<std::string> CompareAndSwap(const std::string& key,
                                      const std::optional<std::string>& expected,

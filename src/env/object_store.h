@@ -42,14 +42,27 @@ class ObjectWriter {
   virtual Status Finish() = 0;
 };
 
+/// Read parts of objects.
+///
+/// Threads:  as the implementation says.
+class ObjectRanges {
+ public:
+  virtual ~ObjectRanges() = default;
+  /// Fill `out` from `offset`.
+  ///
+  /// Errors:   kNotFound · kCorruption: the object ends before · kUnavailable.
+  virtual Status ReadRange(const std::string& key, uint64_t offset, std::span<char> out) = 0;
+};
+
 /// Store objects under '/'-separated keys.
 ///
 /// Threads:  any.
 /// Errors:   kNotFound · kAlreadyExists · kFenced (version differs) · kUnavailable, after which
 ///           the outcome of a write is unknown: read back before deciding.
-class ObjectStore {
+class ObjectStore : public ObjectRanges {
  public:
-  virtual ~ObjectStore() = default;
+  /// True when each read is a round trip, so that many small ones are better asked for ahead.
+  virtual bool is_remote() const { return false; }
 
   /// Create `key` with `bytes`, durably and whole. An existing object with equal bytes is success.
   virtual Status CreateIfAbsent(const std::string& key, std::string_view bytes) = 0;
@@ -75,7 +88,6 @@ class ObjectStore {
   }
 
   virtual Result<VersionedBytes> Get(const std::string& key, uint64_t max_bytes) = 0;
-  virtual Status ReadRange(const std::string& key, uint64_t offset, std::span<char> out) = 0;
   virtual Result<ObjectInfo> Head(const std::string& key) = 0;
   /// Objects whose key begins with `prefix`, sorted. Only ever to nominate, never to decide.
   virtual Result<std::vector<ObjectInfo>> List(const std::string& prefix) = 0;

@@ -60,6 +60,7 @@ class S3ObjectStore final : public ObjectStore {
   static Result<std::unique_ptr<S3ObjectStore>> Open(S3StoreOptions options);
   ~S3ObjectStore() override;
 
+  bool is_remote() const override { return true; }
   Status CreateIfAbsent(const std::string& key, std::string_view bytes) override;
   Result<std::string> CompareAndSwap(const std::string& key,
                                      const std::optional<std::string>& expected,
