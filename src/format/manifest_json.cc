@@ -6,6 +6,7 @@
 
 #include "format/json_fields.h"
 #include "format/manifest.h"
+#include "format/manifest_frames.h"
 
 namespace cairn::format {
 namespace {
@@ -14,7 +15,6 @@ constexpr std::string_view kFormatName = "cairn-manifest";
 constexpr std::string_view kRecord = "manifest";
 
 // Elements of lists; declared here so that the list templates find them.
-Json ToJson(const StateFrame& value);
 void Read(FieldReader* in, StateFrame* value);
 Json ToJson(const ReferencedStateChunk& value);
 void Read(FieldReader* in, ReferencedStateChunk* value);
@@ -94,20 +94,6 @@ void Read(FieldReader* in, NodeDataObject* object) {
   ReadSection(in, "suffix", &object->suffix);
 }
 
-Json ToJson(const StateFrame& frame) {
-  return {{"chunk", ToJson(frame.chunk)},
-          {"crc32c", frame.crc32c},
-          {"entry_count", frame.entry_count},
-          {"key",
-           {{"first_key_group", frame.key.first_key_group},
-            {"kind", FrameKindName(frame.key.kind)},
-            {"last_key_group", frame.key.last_key_group},
-            {"operator_id", base::ToHex16(frame.key.operator_id)}}},
-          {"parts", frame.parts},
-          {"range", ToJson(frame.range)},
-          {"sha256", base::ToHex(frame.sha256)},
-          {"type", frame.delta ? "delta" : "base"}};
-}
 void Read(FieldReader* in, StateFrameKey* key) {
   std::string kind;
   in->Read("kind", &kind);
@@ -334,6 +320,7 @@ void Read(FieldReader* in, ViewLog* log) {
   in->Read("view", &log->view);
 }
 
+/// Without its frames: WithFrames puts them in.
 Json ToJson(const CheckpointManifest& m) {
   Json json = {{"attempt_id", m.attempt_id},
                {"base_checkpoint_id", m.base_checkpoint_id.value},
@@ -361,7 +348,7 @@ Json ToJson(const CheckpointManifest& m) {
                  {"seed", base::ToHex16(base::OperatorId(m.slot_hash.seed))}}},
                {"source_names", m.source_names},
                {"source_offsets", Json::object()},
-               {"state_frames", ListToJson(m.state_frames)},
+               {"state_frames", Json::array()},
                {"timestamp_ms", m.timestamp_ms},
                {"version", kCheckpointManifestVersion},
                {"view_logs", ListToJson(m.view_logs)}};
@@ -432,13 +419,18 @@ Status CheckVersion(const Json& json) {
                                                kCheckpointManifestVersion));
 }
 
+Result<std::string> CanonicalText(const CheckpointManifest& manifest) {
+  CAIRN_ASSIGN_OR_RETURN(const std::string text, DumpCanonical(ToJson(manifest), kRecord));
+  return WithFrames(text, manifest.state_frames);
+}
+
 }  // namespace
 
 Result<std::string> SerializeManifest(const CheckpointManifest& manifest) {
   if (const auto error = Validate(manifest)) {
     return Status::Internal(std::string(error->ToStatus(manifest.checkpoint_id).message()));
   }
-  CAIRN_ASSIGN_OR_RETURN(std::string bytes, DumpCanonical(ToJson(manifest), kRecord));
+  CAIRN_ASSIGN_OR_RETURN(std::string bytes, CanonicalText(manifest));
   if (bytes.size() > kManifestBytesMax) {
     return Status::ResourceExhausted(fmt::format(
         "manifest of checkpoint {} has {} bytes, more than the {} allowed: use fewer key "
@@ -449,7 +441,10 @@ Result<std::string> SerializeManifest(const CheckpointManifest& manifest) {
 }
 
 Result<CheckpointManifest> ParseManifest(std::string_view bytes) {
-  CAIRN_ASSIGN_OR_RETURN(const Json json, ParseRecord(bytes, kManifestBytesMax, kRecord));
+  std::optional<TextAndFrames> taken;
+  if (bytes.size() <= kManifestBytesMax) taken = TakeFrames(bytes);
+  CAIRN_ASSIGN_OR_RETURN(const Json json, ParseRecord(taken ? std::string_view(taken->text) : bytes,
+                                                      kManifestBytesMax, kRecord));
   CAIRN_RETURN_IF_ERROR(CheckVersion(json));
   CheckpointManifest manifest;
   Status status;
@@ -457,8 +452,9 @@ Result<CheckpointManifest> ParseManifest(std::string_view bytes) {
   Read(&reader, &manifest);
   reader.Finish();
   if (!status.ok()) return status;
+  if (taken) manifest.state_frames = std::move(taken->frames);
   if (const auto error = Validate(manifest)) return error->ToStatus(manifest.checkpoint_id);
-  CAIRN_ASSIGN_OR_RETURN(const std::string canonical, DumpCanonical(ToJson(manifest), kRecord));
+  CAIRN_ASSIGN_OR_RETURN(const std::string canonical, CanonicalText(manifest));
   if (canonical != bytes) {
     return Status::Corruption(fmt::format("manifest of checkpoint {} is not in canonical form",
                                           manifest.checkpoint_id.value));

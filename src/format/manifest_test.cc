@@ -108,7 +108,11 @@ std::vector<Mutation> OperatorMutations() {
       {R::kSlotOrder, "order", [](M& m) { std::swap(Top(m).slots[0], Top(m).slots[1]); }},
       {R::kSlotName, "separator", [](M& m) { Count(m).slots[0].name = "a|b"; }},
       {R::kSlotKind, "unknown", [](M& m) { Count(m).slots[0].kind = "list"; }},
-      {R::kSlotTtl, "no TTL", [](M& m) { Count(m).slots[0].ttl_clock = "wall"; }},
+      {R::kSlotTtl, "no TTL",
+       [](M& m) {
+         Count(m).slots[0].ttl_ms.reset();
+         Count(m).slots[0].ttl_clock = "wall";
+       }},
       {R::kSlotTtl, "unknown clock",
        [](M& m) {
          Count(m).slots[0].ttl_ms = 5;
@@ -473,6 +477,43 @@ TEST(Watermark, IsTheLeastOverActiveChannels) {
   EXPECT_EQ(ClassifyWatermark({channel(5, false), channel(3, false), channel(1, true)}), 3);
   EXPECT_EQ(ClassifyWatermark({channel(5, false), channel({}, false)}), std::nullopt);
   EXPECT_EQ(ClassifyWatermark({channel(5, true), channel({}, true)}), std::nullopt);
+}
+
+// The frames are read without a JSON tree where they are written as we write them, and as any JSON
+// where they are not: either way, what is read is exactly what is written.
+TEST(ManifestFrames, NoTextIsReadThatIsNotTheOneOfWhatItSays) {
+  const std::string good = *SerializeManifest(GoodManifest());
+  const size_t begin = good.find("\"state_frames\":[") + 16;
+  const size_t end = good.find("],\"timestamp_ms\"");
+  size_t refused = 0;
+  const auto check = [&](const std::string& bytes) {
+    const Result<CheckpointManifest> read = ParseManifest(bytes);
+    refused += !read.ok();
+    if (read.ok()) {
+      EXPECT_EQ(*SerializeManifest(*read), bytes);
+    }
+  };
+  for (size_t at = begin; at < end; ++at) {
+    for (const char byte : {' ', '0', '"', '}', 'x'}) {
+      std::string bytes = good;
+      bytes[at] = byte;
+      check(bytes);
+      bytes = good;
+      bytes.insert(at, 1, byte);
+      check(bytes);
+    }
+    std::string bytes = good;
+    bytes.erase(at, 1);
+    check(bytes);
+  }
+  EXPECT_GT(refused, (end - begin) * 9);
+}
+
+TEST(ManifestFrames, ANameThatLooksLikeTheListIsNoList) {
+  CheckpointManifest m = GoodManifest();
+  m.source_offsets["bid"].metadata["x\"state_frames\":["] = "\"state_frames\":[]";
+  const std::string bytes = *SerializeManifest(m);
+  EXPECT_EQ(*ParseManifest(bytes), m);
 }
 
 }  // namespace
