@@ -30,6 +30,10 @@ CASES = {
               "persist.5M", "restore.5M",
               "async.cold_reads.1", "async.cold_reads.8", "async.cold_reads.16", "async.coalesced",
               "embed.checkpoint"],
+    "checkpoint": [f"ckpt.1M.{share}{kind}" for share in ("1pct", "10pct", "100pct")
+                   for kind in ("", ".bytes")]
+                  + ["ckpt.fsyncs", "commit.local", "validate.16MiB", "interval.100ms",
+                     "ckpt.s3.round_trips", "ckpt.s3.puts", "restore.s3"],
     "nexmark": [f"{query}.{source}.p{p}.{mode}" for query in ("q19", "counts")
                 for source in ("csv", "ndjson", "parquet", "generator") for p in (1, 2)
                 for mode in ("plain", "checkpoints")]
@@ -62,6 +66,9 @@ def main() -> None:
     if args.suite == "nexmark":
         import nexmark
         results = nexmark.run(args.build, args.quick)
+    elif args.suite == "checkpoint":
+        import checkpoint
+        results = checkpoint.run(args.build, args.quick)
     else:
         results = run_programs(PROGRAMS[args.suite], args.build, args.quick)
     seen = set()
