@@ -199,9 +199,18 @@ void AddStore(CLI::App* app, env::FileSystem* files, Arguments* args, Action* ac
       "  cairn store check 's3://bucket/job?endpoint=http://127.0.0.1:9000'");
 }
 
-CLI::App* AddStateVerb(CLI::App* state, const char* verb, const char* help, std::string* source) {
+void AddMaterialisationStore(CLI::App* command, std::string* directory) {
+  command
+      ->add_option("--materialisation-store", *directory,
+                   "Where a changelog snapshot's base lies (default: materializations beside it)")
+      ->type_name("DIR");
+}
+
+CLI::App* AddStateVerb(CLI::App* state, const char* verb, const char* help, std::string* source,
+                       std::string* materialisation_store) {
   CLI::App* command = state->add_subcommand(verb, help);
   command->add_option("SOURCE", *source, kSourceHelp)->required();
+  AddMaterialisationStore(command, materialisation_store);
   return command;
 }
 
@@ -214,19 +223,20 @@ void AddSlotChoice(CLI::App* command, std::string* op, std::string* slot) {
 void AddStateReaders(CLI::App* state, env::FileSystem* files, Arguments* args, Action* action) {
   StateOptions& options = args->state;
   CLI::App* ls = AddStateVerb(state, "ls", "List operators and slots with their rows and bytes",
-                              &options.source);
+                              &options.source, &options.materialisation_store);
   ls->add_flag("--json", options.json, "One JSON object a line");
   ls->callback([=] { *action = [=](Output* out) { return ListState(files, args->state, out); }; });
 
-  CLI::App* cat = AddStateVerb(state, "cat", "Print rows, typed and decoded", &options.source);
+  CLI::App* cat = AddStateVerb(state, "cat", "Print rows, typed and decoded", &options.source,
+                               &options.materialisation_store);
   AddSlotChoice(cat, &options.op, &options.slot);
   cat->add_option("--limit", options.limit, "Rows of a slot; 0 = all")->capture_default_str();
   cat->add_flag("--json", options.json, "One JSON object a line");
   cat->callback(
       [=] { *action = [=](Output* out) { return PrintState(files, args->state, out); }; });
 
-  CLI::App* get =
-      AddStateVerb(state, "get", "Look up one key (exit 1 when absent)", &options.source);
+  CLI::App* get = AddStateVerb(state, "get", "Look up one key (exit 1 when absent)",
+                               &options.source, &options.materialisation_store);
   get->add_option("KEY", options.key,
                   "The key: a JSON array with a value for each key column, or the plain value of a "
                   "single one")
@@ -293,8 +303,8 @@ void AddStateDiff(CLI::App* state, env::FileSystem* files, Arguments* args, Acti
 
 void AddStateTables(CLI::App* state, env::FileSystem* files, Arguments* args, Action* action) {
   ExportOptions& exported = args->export_state;
-  CLI::App* export_state =
-      AddStateVerb(state, "export", "Write state as Parquet or Arrow", &exported.source);
+  CLI::App* export_state = AddStateVerb(state, "export", "Write state as Parquet or Arrow",
+                                        &exported.source, &exported.materialisation_store);
   AddSlotChoice(export_state, &exported.op, &exported.slot);
   export_state->add_option("--format", exported.format, "parquet, arrow or arrow-stream")
       ->capture_default_str()
@@ -333,12 +343,13 @@ void AddStateTables(CLI::App* state, env::FileSystem* files, Arguments* args, Ac
                    "Regroup to this many key groups, 1 to 32768 (default: as the input)")
       ->type_name("N");
   AddSlotChoice(import_state, &imported.op, &imported.slot);
+  AddMaterialisationStore(import_state, &imported.materialisation_store);
   import_state->callback(
       [=] { *action = [=](Output*) { return ImportState(files, args->import_state); }; });
 
   QueryOptions& query = args->query;
-  CLI::App* query_state =
-      AddStateVerb(state, "query", "Run SQL over saved state; rows as NDJSON", &query.source);
+  CLI::App* query_state = AddStateVerb(state, "query", "Run SQL over saved state; rows as NDJSON",
+                                       &query.source, &query.materialisation_store);
   query_state
       ->add_option(
           "SQL", query.sql,

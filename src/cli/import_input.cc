@@ -236,15 +236,16 @@ class SnapshotRows {
 
 /// A snapshot in the canonical stream format, a batch at a time.
 Status TakeSnapshot(env::FileSystem* files, const std::string& path,
-                    const env::RandomAccessFile& file, ImportTarget* target) {
+                    const std::string& materialisation_store, const env::RandomAccessFile& file,
+                    ImportTarget* target) {
   CAIRN_RETURN_IF_ERROR(CheckSnapshotSidecar(files, path));
   FileSource source(&file);
   Result<std::unique_ptr<format::CanonicalStreamReader>> reader =
       format::CanonicalStreamReader::Open(&source);
   if (!reader.ok()) {
     // A changelog has another schema. It erases rows of its own base, so it is replayed in memory.
-    const Result<std::unique_ptr<StateSource>> changelog = OpenStateSource(files, path);
-    if (!changelog.ok()) return reader.status();
+    const Result<std::unique_ptr<StateSource>> changelog = OpenStateSource(files, path, materialisation_store);
+    if (!changelog.ok()) return changelog.status();
     CAIRN_RETURN_IF_ERROR(target->TakeKeyGroups((*changelog)->key_groups(), path));
     return target->TakeSource(**changelog, false, DuplicateRule::kLaterWins);
   }
@@ -266,7 +267,7 @@ Status TakePlace(env::FileSystem* files, const std::string& input, ImportTarget*
 }  // namespace
 
 Status TakeInput(env::FileSystem* files, const std::string& input, const SlotChoice& choice,
-                 ImportTarget* target) {
+                 const std::string& materialisation_store, ImportTarget* target) {
   CAIRN_ASSIGN_OR_RETURN(const SourceReference source, ResolveSource(files, input));
   if (!source.is_file) return TakePlace(files, input, target);
   CAIRN_ASSIGN_OR_RETURN(const auto opened, files->OpenForRead(source.path));
@@ -278,7 +279,7 @@ Status TakeInput(env::FileSystem* files, const std::string& input, const SlotCho
   if (start == "ARROW1" || start.starts_with("PAR1")) {
     return TakeTable(source.path, choice, target);
   }
-  return TakeSnapshot(files, source.path, *opened, target);
+  return TakeSnapshot(files, source.path, materialisation_store, *opened, target);
 }
 
 }  // namespace cairn::cli

@@ -20,11 +20,11 @@ struct SlotChoice {
   std::string slot;
 };
 
-/// Add all rows of `input`.
+/// Add all rows of `input`. `materialisation_store` is as in OpenStateSource.
 ///
 /// Errors:   kInvalidArgument (no such file format, columns that do not fit, a slot that is not
 ///           declared) · kCorruption · kUnavailable.
 Status TakeInput(env::FileSystem* files, const std::string& input, const SlotChoice& choice,
-                 ImportTarget* target);
+                 const std::string& materialisation_store, ImportTarget* target);
 
 }  // namespace cairn::cli

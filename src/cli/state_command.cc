@@ -146,7 +146,8 @@ struct SlotTotals {
 }  // namespace
 
 Result<ExitCode> ListState(env::FileSystem* files, const StateOptions& options, Output* out) {
-  CAIRN_ASSIGN_OR_RETURN(const auto source, OpenStateSource(files, options.source));
+  CAIRN_ASSIGN_OR_RETURN(const auto source,
+                         OpenStateSource(files, options.source, options.materialisation_store));
   std::vector<SlotTotals> totals(source->slots().size());
   CAIRN_RETURN_IF_ERROR(source->ScanAll([&](const StateRow& row) -> Status {
     ++totals[row.slot].rows;
@@ -174,7 +175,8 @@ Result<ExitCode> ListState(env::FileSystem* files, const StateOptions& options, 
 }
 
 Result<ExitCode> PrintState(env::FileSystem* files, const StateOptions& options, Output* out) {
-  CAIRN_ASSIGN_OR_RETURN(const auto source, OpenStateSource(files, options.source));
+  CAIRN_ASSIGN_OR_RETURN(const auto source,
+                         OpenStateSource(files, options.source, options.materialisation_store));
   CAIRN_ASSIGN_OR_RETURN(const auto found, source->Find(options.op, options.slot));
   for (const size_t index : found) {
     const SlotDescriptor& slot = source->slots()[index];
@@ -204,7 +206,8 @@ Result<ExitCode> PrintState(env::FileSystem* files, const StateOptions& options,
 }
 
 Result<ExitCode> GetState(env::FileSystem* files, const StateOptions& options, Output* out) {
-  CAIRN_ASSIGN_OR_RETURN(const auto source, OpenStateSource(files, options.source));
+  CAIRN_ASSIGN_OR_RETURN(const auto source,
+                         OpenStateSource(files, options.source, options.materialisation_store));
   CAIRN_ASSIGN_OR_RETURN(const auto found, source->Find(options.op, options.slot));
   uint64_t rows = 0;
   size_t fitting = 0;

@@ -17,6 +17,7 @@ namespace cairn::cli {
 
 struct StateOptions {
   std::string source;
+  std::string materialisation_store;  ///< as OpenStateSource
   std::string op;       ///< uid or 16 hex digits; empty = all
   std::string slot;     ///< empty = all
   std::string key;      ///< of get

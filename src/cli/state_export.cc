@@ -437,7 +437,8 @@ Result<ExitCode> ExportState(env::FileSystem* files, const ExportOptions& option
   if (!stream && options.split != 0) {
     return Status::InvalidArgument("--split is of --format arrow-stream only");
   }
-  CAIRN_ASSIGN_OR_RETURN(const auto source, OpenStateSource(files, options.source));
+  CAIRN_ASSIGN_OR_RETURN(const auto source,
+                         OpenStateSource(files, options.source, options.materialisation_store));
   CAIRN_ASSIGN_OR_RETURN(const auto slots, source->Find(options.op, options.slot));
   CAIRN_ASSIGN_OR_RETURN(const ExportTotals totals,
                          options.split != 0

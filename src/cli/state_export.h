@@ -32,6 +32,7 @@ inline constexpr std::string_view kKeyGroupsMetadataKey = "cairn.key_groups";
 
 struct ExportOptions {
   std::string source;
+  std::string materialisation_store;  ///< as OpenStateSource
   std::string op;
   std::string slot;
   std::string format = "parquet";  ///< arrow | parquet | arrow-stream

@@ -71,7 +71,8 @@ Result<ExitCode> ImportState(env::FileSystem* files, const ImportOptions& option
                       declared ? &*declared : nullptr);
   for (const std::string& file : options.files) {
     CAIRN_RETURN_IF_ERROR(
-        TakeInput(files, file, {options.op, options.slot}, &target).WithContext("'" + file + "'"));
+        TakeInput(files, file, {options.op, options.slot}, options.materialisation_store, &target)
+            .WithContext("'" + file + "'"));
   }
   if (like != nullptr) CAIRN_RETURN_IF_ERROR(target.TakeSource(*like, true));
   CAIRN_ASSIGN_OR_RETURN(const checkpoint::BuiltCut cut, target.Commit());

@@ -22,6 +22,7 @@ namespace cairn::cli {
 
 struct ImportOptions {
   std::vector<std::string> files;
+  std::string materialisation_store;  ///< as OpenStateSource
   std::string place;
   std::string like;  ///< place whose job, offsets and other slots are taken over; empty = none
   JobText job;       ///< job that the state is for, which may never have run; empty = none

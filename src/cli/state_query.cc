@@ -225,7 +225,8 @@ Result<ExitCode> QueryState(env::FileSystem* files, const QueryOptions& options,
          (std::isspace(static_cast<unsigned char>(sql.back())) != 0 || sql.back() == ';')) {
     sql.pop_back();
   }
-  CAIRN_ASSIGN_OR_RETURN(const auto source, OpenStateSource(files, options.source));
+  CAIRN_ASSIGN_OR_RETURN(const auto source,
+                         OpenStateSource(files, options.source, options.materialisation_store));
   CAIRN_ASSIGN_OR_RETURN(const auto scratch, TemporaryDirectory::Make(files));
   CAIRN_ASSIGN_OR_RETURN(const std::string tables,
                          ExportTables(files, *source, sql, scratch->path()));

@@ -20,6 +20,7 @@ namespace cairn::cli {
 
 struct QueryOptions {
   std::string source;
+  std::string materialisation_store;  ///< as OpenStateSource
   std::string sql;
 };
 

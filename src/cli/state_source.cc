@@ -9,6 +9,8 @@
 #include <tuple>
 #include <utility>
 
+#include "backend/changelog/changelog_backend.h"
+#include "backend/changelog/materialisation_store.h"
 #include "base/coding.h"
 #include "base/ids.h"
 #include "checkpoint/merged_scan.h"
@@ -208,10 +210,9 @@ class SnapshotSource final : public StateSource {
   Status LoadChangelog(format::ChangelogStream changelog) {
     if (changelog.materialisation == format::ChangelogRowKind::kMaterialisedHandle &&
         !changelog.materialisation_value.empty()) {
-      return Status::InvalidArgument(fmt::format(
-          "'{}' keeps its base in another store ({}), which cannot be read from here. Take a "
-          "snapshot with the base in it",
-          name_, changelog.materialisation_value));
+      return Status::InvalidArgument(
+          fmt::format("'{}' keeps its materialisation outside ({}): open it as a file", name_,
+                      changelog.materialisation_value));
     }
     auto kept = std::make_shared<format::ChangelogStream>(std::move(changelog));
     // The inner snapshot may lie at any offset of the outer one: copied, so that it is aligned.
@@ -255,6 +256,32 @@ class SnapshotSource final : public StateSource {
 };
 
 constexpr uint64_t kSnapshotBytesMax = uint64_t{1} << 40;
+
+/// Replace a changelog whose materialisation is kept outside by the snapshot that the two are.
+Status TakeMaterialisation(env::FileSystem* files, const std::string& path,
+                           const std::string& materialisation_store, std::string* bytes) {
+  const Result<format::ChangelogStream> changelog = format::ReadChangelogStream(*bytes);
+  if (!changelog.ok() || changelog->materialisation_value.empty() ||
+      changelog->materialisation != format::ChangelogRowKind::kMaterialisedHandle) {
+    return {};
+  }
+  const size_t slash = path.rfind('/');
+  const std::string directory =
+      !materialisation_store.empty()
+          ? materialisation_store
+          : (slash == std::string::npos ? "" : path.substr(0, slash + 1)) + "materializations";
+  Result<std::string> canonical =
+      backend::CanonicaliseChangelog(*bytes, [&](std::string_view handle) {
+        return backend::ReadMaterialisation(files, directory, handle);
+      });
+  if (!canonical.ok()) {
+    return canonical.status().WithContext(fmt::format(
+        "'{}' keeps its materialisation outside; name its directory with --materialisation-store",
+        path));
+  }
+  *bytes = *std::move(canonical);
+  return {};
+}
 
 std::string OperatorText(const SlotDescriptor& slot) {
   const std::string hex = base::ToHex16(slot.operator_id);
@@ -314,13 +341,14 @@ Result<std::unique_ptr<StateSource>> OpenSnapshot(std::string name, std::string 
   return std::unique_ptr<StateSource>(std::move(source));
 }
 
-Result<std::unique_ptr<StateSource>> OpenStateSource(env::FileSystem* files,
-                                                     std::string_view text) {
+Result<std::unique_ptr<StateSource>> OpenStateSource(env::FileSystem* files, std::string_view text,
+                                                     const std::string& materialisation_store) {
   CAIRN_ASSIGN_OR_RETURN(const SourceReference source, ResolveSource(files, text));
   if (source.is_file) {
     CAIRN_ASSIGN_OR_RETURN(std::string bytes,
                            env::ReadWholeFile(files, source.path, kSnapshotBytesMax));
     CAIRN_RETURN_IF_ERROR(CheckSnapshotSidecar(files, source.path));
+    CAIRN_RETURN_IF_ERROR(TakeMaterialisation(files, source.path, materialisation_store, &bytes));
     return OpenSnapshot(source.path, std::move(bytes));
   }
   CAIRN_ASSIGN_OR_RETURN(auto cut, checkpoint::CutReader::Open(files, source.path, source.id));

@@ -72,11 +72,14 @@ class StateSource {
 };
 
 /// Open SOURCE: the newest or the named cut of a place, or a snapshot file in the canonical stream
-/// format.
+/// format or its changelog variant.
 ///
+/// Shape:    a changelog's materialisation that is kept outside is looked for in the directory
+///           `materialisation_store`; when that is empty, in `materializations` beside the file.
 /// Errors:   as ResolveSource and CutReader::Open · kCorruption · kUnsupportedFormat.
-Result<std::unique_ptr<StateSource>> OpenStateSource(env::FileSystem* files,
-                                                     std::string_view source);
+Result<std::unique_ptr<StateSource>> OpenStateSource(
+    env::FileSystem* files, std::string_view source,
+    const std::string& materialisation_store = std::string());
 
 /// Open the bytes of a snapshot file.
 Result<std::unique_ptr<StateSource>> OpenSnapshot(std::string name, std::string bytes,
