@@ -14,7 +14,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent
 
 PROGRAMS = {"state": ["bench_state", "bench_state_kinds", "bench_state_persist",
-                      "bench_state_async", "bench_embed"]}
+                      "bench_state_async", "bench_embed", "bench_state_backends"]}
 CASES = {
     "state": ["update.int64.1M.uniform", "update.int64.1M.zipf", "update.int64.10M.uniform",
               "update.int64.10M.zipf", "update.str15.1M.uniform", "update.int64.1M.uniform.persisting",
@@ -29,7 +29,8 @@ CASES = {
               "map_put.10", "map_put.100k", "aggregate.update", "ttl.update", "ttl.sweep.1M",
               "persist.5M", "restore.5M",
               "async.cold_reads.1", "async.cold_reads.8", "async.cold_reads.16", "async.coalesced",
-              "embed.checkpoint"],
+              "embed.checkpoint", "changelog.500_of_1M", "changelog.50k_of_1M",
+              "sharded.put.1_threads", "sharded.put.2_threads"],
     "checkpoint": [f"ckpt.1M.{share}{kind}" for share in ("1pct", "10pct", "100pct")
                    for kind in ("", ".bytes")]
                   + ["ckpt.fsyncs", "commit.local", "validate.16MiB", "interval.100ms",
