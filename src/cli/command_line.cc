@@ -258,7 +258,7 @@ void AddStateSchema(CLI::App* state, env::FileSystem* files, Arguments* args, Ac
   CheckOptions& checked = args->check;
   CLI::App* check = AddStateVerb(
       state, "check", "Print slots and versions, or whether they fit a job (exit 1: not)",
-      &checked.source);
+      &checked.source, &checked.materialisation_store);
   AddJobText(check, &checked.job, "The job that is to read the state");
   check
       ->add_option("--expected", checked.expected,
@@ -272,7 +272,7 @@ void AddStateSchema(CLI::App* state, env::FileSystem* files, Arguments* args, Ac
   MigrateOptions& migrated = args->migrate;
   CLI::App* migrate = AddStateVerb(state, "migrate",
                                    "Make a new place in which saved state fits a job as it is now",
-                                   &migrated.source);
+                                   &migrated.source, &migrated.materialisation_store);
   migrate->add_option("--to", migrated.place, "The new place; must hold no checkpoint")
       ->type_name("PLACE")
       ->required();
@@ -294,6 +294,7 @@ void AddStateDiff(CLI::App* state, env::FileSystem* files, Arguments* args, Acti
       state->add_subcommand("diff", "Compare two saved states row by row (exit 1: they differ)");
   diff->add_option("A", options.a, kSourceHelp)->required();
   diff->add_option("B", options.b, "The other SOURCE")->required();
+  AddMaterialisationStore(diff, &options.materialisation_store);
   AddSlotChoice(diff, &options.op, &options.slot);
   diff->add_option("--limit", options.limit, "Rows printed of a slot; 0 = all. Counts are exact")
       ->capture_default_str();

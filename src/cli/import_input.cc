@@ -244,7 +244,8 @@ Status TakeSnapshot(env::FileSystem* files, const std::string& path,
       format::CanonicalStreamReader::Open(&source);
   if (!reader.ok()) {
     // A changelog has another schema. It erases rows of its own base, so it is replayed in memory.
-    const Result<std::unique_ptr<StateSource>> changelog = OpenStateSource(files, path, materialisation_store);
+    const Result<std::unique_ptr<StateSource>> changelog =
+        OpenStateSource(files, path, materialisation_store);
     if (!changelog.ok()) return changelog.status();
     CAIRN_RETURN_IF_ERROR(target->TakeKeyGroups((*changelog)->key_groups(), path));
     return target->TakeSource(**changelog, false, DuplicateRule::kLaterWins);

@@ -18,10 +18,10 @@ namespace cairn::cli {
 struct StateOptions {
   std::string source;
   std::string materialisation_store;  ///< as OpenStateSource
-  std::string op;       ///< uid or 16 hex digits; empty = all
-  std::string slot;     ///< empty = all
-  std::string key;      ///< of get
-  uint64_t limit = 50;  ///< rows a slot; 0 = all
+  std::string op;                     ///< uid or 16 hex digits; empty = all
+  std::string slot;                   ///< empty = all
+  std::string key;                    ///< of get
+  uint64_t limit = 50;                ///< rows a slot; 0 = all
   bool json = false;
 };
 

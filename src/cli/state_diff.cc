@@ -233,8 +233,10 @@ Result<std::vector<size_t>> Choose(const StateSource& source, const DiffOptions&
 }  // namespace
 
 Result<ExitCode> DiffState(env::FileSystem* files, const DiffOptions& options, Output* out) {
-  CAIRN_ASSIGN_OR_RETURN(const auto source_a, OpenStateSource(files, options.a));
-  CAIRN_ASSIGN_OR_RETURN(const auto source_b, OpenStateSource(files, options.b));
+  CAIRN_ASSIGN_OR_RETURN(const auto source_a,
+                         OpenStateSource(files, options.a, options.materialisation_store));
+  CAIRN_ASSIGN_OR_RETURN(const auto source_b,
+                         OpenStateSource(files, options.b, options.materialisation_store));
   CAIRN_ASSIGN_OR_RETURN(const auto slots_a, Choose(*source_a, options));
   CAIRN_ASSIGN_OR_RETURN(const auto slots_b, Choose(*source_b, options));
   if (slots_a.empty() && slots_b.empty()) {

@@ -22,6 +22,7 @@ namespace cairn::cli {
 struct DiffOptions {
   std::string a;
   std::string b;
+  std::string materialisation_store;  ///< as OpenStateSource
   std::string op;
   std::string slot;
   uint64_t limit = 20;  ///< rows printed a slot; 0 = all. Counts are always exact

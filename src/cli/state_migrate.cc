@@ -180,7 +180,8 @@ void PrintDifference(const PipelineDifference& difference, bool json, Output* ou
 }  // namespace
 
 Result<ExitCode> CheckState(env::FileSystem* files, const CheckOptions& options, Output* out) {
-  CAIRN_ASSIGN_OR_RETURN(const auto source, OpenStateSource(files, options.source));
+  CAIRN_ASSIGN_OR_RETURN(const auto source,
+                         OpenStateSource(files, options.source, options.materialisation_store));
   CAIRN_ASSIGN_OR_RETURN(const auto declared, WantedOf(files, options.job, options.expected));
   if (!declared) {
     PrintStamps(*source, options, out);
@@ -299,7 +300,8 @@ Result<ExitCode> MigrateState(env::FileSystem* files, const MigrateOptions& opti
   build.files = files;
   CAIRN_ASSIGN_OR_RETURN(build.place, engine::ParsePlaceUri(options.place));
   CAIRN_RETURN_IF_ERROR(checkpoint::RefuseUsedPlace(files, build.place));
-  CAIRN_ASSIGN_OR_RETURN(const auto source, OpenStateSource(files, options.source));
+  CAIRN_ASSIGN_OR_RETURN(const auto source,
+                         OpenStateSource(files, options.source, options.materialisation_store));
   build.key_groups = declared->pipeline ? declared->key_groups : source->key_groups();
   build.pipeline.job = "import";
   if (source->cut() != nullptr) {

@@ -21,9 +21,10 @@ namespace cairn::cli {
 
 struct CheckOptions {
   std::string source;
-  JobText job;           ///< what the state must fit; empty = none
-  std::string expected;  ///< list of slots, or another SOURCE; empty = none
-  bool quiet = false;    ///< only what does not fit
+  std::string materialisation_store;  ///< as OpenStateSource
+  JobText job;                        ///< what the state must fit; empty = none
+  std::string expected;               ///< list of slots, or another SOURCE; empty = none
+  bool quiet = false;                 ///< only what does not fit
   bool json = false;
 };
 
@@ -33,7 +34,8 @@ Result<ExitCode> CheckState(env::FileSystem* files, const CheckOptions& options,
 
 struct MigrateOptions {
   std::string source;
-  std::string place;  ///< the new one
+  std::string materialisation_store;  ///< as OpenStateSource
+  std::string place;                  ///< the new one
   JobText job;
   std::string expected;
   bool drop = false;            ///< leave out slots that are not declared any more
