@@ -65,7 +65,7 @@ class [[nodiscard]] Status {
   StatusCode code() const { return rep_ ? rep_->code : StatusCode::kOk; }
   std::string_view message() const;
 
-  /// Put `context` in front of the message: "context: message". An OK status stays OK.
+  /// Put `context` before the message, "context: message", unless it is there. OK stays OK.
   Status WithContext(std::string_view context) const;
 
   /// Print as "corruption: message", or "ok".

@@ -67,6 +67,11 @@ std::string_view Status::message() const {
 
 Status Status::WithContext(std::string_view context) const {
   if (ok()) return {};
+  // What failed further down may have named operator, slot and key already.
+  const std::string_view rest = rep_->message;
+  const bool there = rest.starts_with(context) && rest.size() > context.size() &&
+                     (rest[context.size()] == ':' || rest[context.size()] == ',');
+  if (there) return *this;
   return {rep_->code, std::string(context) + ": " + rep_->message};
 }
 

@@ -33,6 +33,16 @@ TEST(Status, KeepsCodeAndCauseChain) {
   EXPECT_EQ(copy.ToString(), status.ToString());
 }
 
+TEST(Status, AContextThatTheMessageBeginsWithIsNotRepeated) {
+  const Status status = Status::Corruption("operator a, slot s: cannot decode key 'k'");
+  EXPECT_EQ(status.WithContext("operator a").ToString(), status.ToString());
+  EXPECT_EQ(status.WithContext("operator a, slot s").ToString(), status.ToString());
+  EXPECT_EQ(status.WithContext("operator").message(), "operator: " + std::string(status.message()));
+  EXPECT_EQ(status.WithContext("operator b").message(),
+            "operator b: " + std::string(status.message()));
+  EXPECT_EQ(Status::Internal("x").WithContext("x").message(), "x: x");
+}
+
 TEST(Result, PropagatesTheFirstError) {
   EXPECT_EQ(Quarter(8).value(), 2);
   EXPECT_EQ(Quarter(6).status().ToString(), "invalid argument: odd number: 3");

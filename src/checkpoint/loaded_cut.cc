@@ -347,13 +347,14 @@ Result<LoadReceipt> LoadedCut::LoadSubtask(std::span<state::StateTable* const> t
     }
     RowRouter router(keyed ? found->second.keyed : found->second.operator_state,
                      layout.prefix_bytes());
-    const std::string context =
-        "checkpoint " + std::to_string(id().value) + ", operator " + UidOf(frame.key.operator_id);
+    const std::string checkpoint = "checkpoint " + std::to_string(id().value);
+    const std::string op = "operator " + UidOf(frame.key.operator_id);
+    const std::string context = checkpoint + ", " + op;
     Result<format::FrameRows> rows = reader.Read(frame, false, &buffer);
     if (!rows.ok()) return rows.status().WithContext(context);
     state::LoadCounts counts;
     if (Status loaded = RouteGuarded(&router, *rows, &counts); !loaded.ok()) {
-      return loaded.WithContext(context);
+      return loaded.WithContext(op).WithContext(checkpoint);  // the table named its operator, too
     }
     if (counts.rows + counts.skipped != frame.entry_count) {
       return Status::Corruption(context + ", frame " + FrameName(frame) + ": " +

@@ -240,7 +240,11 @@ Result<ExitCode> GetState(env::FileSystem* files, const StateOptions& options, O
   }
   if (fitting == 0) return misfit;
   if (rows > 0) return ExitCode::kDone;
-  fmt::print(stderr, "cairn: {} has no key {}\n", source->Name(), options.key);
+  constexpr size_t kKeyShown = 64;
+  const bool cut = options.key.size() > kKeyShown;
+  fmt::print(stderr, "cairn: {} has no key {}{}\n", source->Name(),
+             options.key.substr(0, kKeyShown),
+             cut ? fmt::format("... ({} bytes)", options.key.size()) : "");
   return ExitCode::kNegative;
 }
 
