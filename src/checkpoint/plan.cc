@@ -146,6 +146,8 @@ Status CollectTables(const CapturedCut& captured,
           std::find_if(plan.slots.begin(), plan.slots.end(),
                        [&](const format::SlotRecord& other) { return other.name == slot.name; });
       if (known == plan.slots.end()) {
+        CAIRN_RETURN_IF_ERROR(
+            format::ValidateSlotName(slot.name).WithContext("operator " + plan.uid));
         plan.slots.push_back(record);
       } else if (!SameSlot(*known, record)) {
         return Status::Internal("operator " + plan.uid + ": subtasks declare slot " + slot.name +

@@ -378,6 +378,69 @@ TEST_F(StoreTest, PiecesOfAFailedAttemptAreListedWithTheNext) {
   EXPECT_EQ(job_.cut->sinks()[0].pieces[1].descriptor, "later");
 }
 
+// Case 20: a process that lost the place, and goes on, decides nothing any more.
+TEST_F(StoreTest, Case20AStoreThatWasOvertakenCommitsNothing) {
+  MustStart(1);
+  PutMany(0, 10, "a");
+  const PersistedCut first = MustCheckpoint();
+  PutMany(0, 10, "late");
+  const Result<PersistedCut> late = job_.Persist();
+  ASSERT_TRUE(late.ok());
+  const std::unique_ptr<CheckpointStore> overtaken = std::move(job_.store);
+  job_.disk().PowerCut(env::Unsynced::kKeep);  // its lock is gone; its calls are not
+  job_.disk().PowerOn();
+  job_.SetModel(*job_.ModelAt(first.id));
+  MustStart(1);
+  EXPECT_EQ(job_.cut->id(), first.id);
+  PutMany(0, 10, "b");
+  const PersistedCut second = MustCheckpoint();
+  const Status refused = overtaken->Commit(*late);
+  EXPECT_FALSE(refused.ok());
+  EXPECT_EQ(overtaken->latest_commit(), first.id);
+  MustStart(1);
+  EXPECT_EQ(job_.cut->id(), second.id);
+  ExpectModel();
+}
+
+// A listing would find a newer one; the head does not name it.
+TEST_F(StoreTest, Behaviour60OnlyWhatTheHeadNamesIsACheckpoint) {
+  MustStart(1);
+  PutMany(0, 10, "a");
+  const PersistedCut done = MustCheckpoint();
+  job_.Stop();
+  const base::CheckpointId stray(done.id.value + 5);
+  const std::string directory = job_.PathOf(stray, "");
+  ASSERT_TRUE(env::CreateDirectories(&job_.disk(), directory, true).ok());
+  for (const char* name : {"manifest.json", "state.arrow"}) {
+    auto file = job_.disk().CreateFile(job_.PathOf(stray, name));
+    ASSERT_TRUE((*file)->Append(job_.disk().AllFiles()[job_.PathOf(done.id, name)]).ok());
+    ASSERT_TRUE((*file)->Sync().ok() && (*file)->Close().ok());
+  }
+  MustStart(1);
+  EXPECT_EQ(job_.cut->id(), done.id);
+  EXPECT_EQ(job_.store->RecoverAt(stray).status().code(), StatusCode::kNotFound);
+  ExpectModel();
+}
+
+TEST_F(StoreTest, Behaviour05ASlotWhoseNameHoldsASeparatorIsNeverSaved) {
+  for (const std::string& name :
+       {std::string("a|b"), std::string("a\nb"), std::string("a\0b", 3), std::string()}) {
+    state::SlotDescriptor slot = SlotOf("out/count/0");
+    slot.name = name;
+    TestJob job({slot});
+    ASSERT_TRUE(job.Start(1).ok());
+    job.Put(0, "key", "v");
+    const Status refused = job.Checkpoint().status();
+    EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << refused.ToString();
+    EXPECT_THAT(refused.message(), HasSubstr("slot name"));
+    EXPECT_EQ(job.store->latest_commit().value, 0u);
+    EXPECT_EQ(job.store->NextId()->value, 2u) << "the store goes on";
+    for (const auto& [path, bytes] : job.disk().AllFiles()) {
+      EXPECT_EQ(path.find("/nodes/"), std::string::npos) << path << " is left";
+    }
+  }
+}
+
 // Case 23: a key that does not encode fails the checkpoint and harms nothing.
 TEST_F(StoreTest, Case23AKeyThatDoesNotEncodeFailsTheCheckpointAndNamesItself) {
   MustStart(2);

@@ -102,6 +102,30 @@ TEST_F(FilesystemSinkTest, CommitCanBeRepeated) {
   EXPECT_EQ(Visible(), before);
 }
 
+// A commit that was under way when its process was given up, and lands after the recovery.
+TEST_F(FilesystemSinkTest, Case20ACommitThatLandsAfterTheRecoveryPublishesNothingTwice) {
+  auto old_process = Sink(&files_);
+  ASSERT_TRUE(old_process->Recover({}).ok());
+  auto writer = *old_process->CreateWriter(0);
+  ASSERT_TRUE(writer->Write(Plain(Numbers(1, 2))).ok());
+  const std::string decided = **writer->Prepare(base::CheckpointId(1));
+  ASSERT_TRUE(writer->Write(Plain(Numbers(3, 4))).ok());
+  const std::string undecided = **writer->Prepare(base::CheckpointId(2));
+
+  auto new_process = Sink(&files_);
+  ASSERT_TRUE(new_process->Recover({decided}).ok());
+  auto again = *new_process->CreateWriter(0);
+  ASSERT_TRUE(again->Write(Plain(Numbers(3, 4))).ok());
+  const std::string replayed = **again->Prepare(base::CheckpointId(3));
+  ASSERT_TRUE(new_process->Commit({replayed}).ok());
+  const auto published = Visible();
+  ASSERT_EQ(published.size(), 2u);
+
+  EXPECT_TRUE(old_process->Commit({decided}).ok());
+  EXPECT_FALSE(old_process->Commit({undecided}).ok());
+  EXPECT_EQ(Visible(), published);
+}
+
 TEST_F(FilesystemSinkTest, PreparedRowsThatAreGoneAreCorruption) {
   auto sink = Sink(&files_);
   ASSERT_TRUE(sink->Recover({}).ok());

@@ -147,6 +147,24 @@ TEST_F(BackendFactoryTest, ADirectoryIsOpenOnce) {
   EXPECT_EQ(registry_.Build(Spec("file:///state")).status().code(), StatusCode::kFenced);
 }
 
+// What tables in memory saved is gone with the process: a job keeps them with --checkpoints.
+TEST_F(BackendFactoryTest, Behaviour69TablesInMemoryBeginWithNoCheckpointOfAnotherProcess) {
+  for (const char* uri : {"memory://", "memory+sharded://", "changelog://"}) {
+    {
+      const auto backend = Build(Spec(uri));
+      ASSERT_TRUE(backend->Put(kOp, RowOf("k"), "v").ok());
+      ASSERT_TRUE(backend->Snapshot(1).ok());
+    }
+    BackendSpec spec = Spec(uri);
+    for (const char* from : {"", "file:///state"}) {
+      spec.restore = BackendRestore{from, 1, 1};
+      const Status refused = registry_.Build(spec).status();
+      EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << uri << " from " << from;
+      EXPECT_THAT(std::string(refused.message()), HasSubstr("cannot begin with checkpoint 1"));
+    }
+  }
+}
+
 TEST_P(BackendFactoryTest, ARescaleKeepsEveryRowOnceAndAllOperatorState) {
   constexpr int kKeys = 1000;
   for (const uint32_t p : {1u, 2u, 3u, 5u}) {

@@ -6,6 +6,9 @@
 #include <arrow/type.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string_view>
+
 #include "base/coding.h"
 
 namespace cairn::stream {
@@ -65,6 +68,33 @@ TEST(KeyPartitioner, EveryRowGoesToTheOwnerOfItsKeyGroupAndToNoOther) {
       EXPECT_EQ(seen, std::vector<int>(1000, 1));
     }
   }
+}
+
+TEST(KeyPartitioner, Behaviour53KeysThatDoublesCannotHoldGoToTheOwnersOfTheirOwnGroups) {
+  const int64_t past = int64_t{1} << 53;
+  arrow::Int64Builder numbers;
+  for (int64_t i = -4; i <= 4; ++i) ASSERT_TRUE(numbers.Append(past + i).ok());
+  for (int64_t i = 0; i < 4; ++i) ASSERT_TRUE(numbers.Append(INT64_MAX - i).ok());
+  const auto schema = arrow::schema({arrow::field("k", arrow::int64(), false)});
+  Batch batch;
+  const auto column = numbers.Finish().ValueOrDie();
+  batch.rows = arrow::RecordBatch::Make(schema, column->length(), {column});
+  auto partitioner = KeyPartitioner::Make({0, schema, {0}}, 7, kDefaultKeyGroups);
+  ASSERT_TRUE(partitioner.ok());
+  std::vector<Batch> parts;
+  ASSERT_TRUE(partitioner->Partition(batch, &parts).ok());
+  std::set<std::string_view> keys;
+  for (uint32_t subtask = 0; subtask < 7; ++subtask) {
+    for (const uint32_t row : *parts[subtask].selection) {
+      std::string expected;
+      base::AppendLE(&expected, static_cast<const arrow::Int64Array&>(*column).Value(row));
+      EXPECT_EQ(parts[subtask].keys->key(row), expected);
+      const uint32_t group = KeyGroupOf(expected, kDefaultKeyGroups);
+      EXPECT_EQ(OwnerOfKeyGroup(group, 7, kDefaultKeyGroups), subtask);
+      EXPECT_TRUE(keys.insert(parts[subtask].keys->key(row)).second) << "two keys became one";
+    }
+  }
+  EXPECT_EQ(keys.size(), 13u);
 }
 
 TEST(KeyPartitioner, ReceiversShareOneRecordBatchAndOneKeyColumn) {

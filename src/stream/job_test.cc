@@ -190,6 +190,67 @@ TEST(Job, SynchronousSnapshotsHoldTheSubtasksUntilTheCheckpointIsPersisted) {
   EXPECT_EQ(job.sink->visible().size(), 200000u);
 }
 
+/// The rows of `job` by way of `operators` operators in a chain.
+JobGraph Chained(const TestJob& job, int operators) {
+  JobGraph graph = job.Graph();
+  if (operators == 0) {  // from the source straight into the sink
+    graph.stages.resize(job.sources.size());
+    for (StageSpec& stage : graph.stages) stage.nodes = {{-1, "sink", nullptr, job.sink, {}}};
+    return graph;
+  }
+  std::vector<NodeSpec>& nodes = graph.stages.back().nodes;
+  for (int i = 1; i < operators; ++i) {
+    NodeSpec next = nodes.front();
+    next.parent = i - 1;
+    next.uid = "sink/function/" + std::to_string(i);
+    nodes.insert(nodes.end() - 1, std::move(next));
+  }
+  nodes.back().parent = operators - 1;
+  return graph;
+}
+
+// What a sink prepared at a barrier is in that barrier's cut, whatever is before the sink; a run
+// that goes on from it finds and publishes it, though its subtasks have other numbers.
+TEST(Job, Case14PreparedRowsAreInTheCutOfTheirBarrierWhateverFeedsTheSink) {
+  for (const int operators : {0, 1, 2}) {
+    for (const uint32_t parallelism : {2u, 1u, 5u}) {
+      SCOPED_TRACE(std::to_string(operators) + " operators, then " + std::to_string(parallelism) +
+                   " subtasks");
+      TestJob job;
+      job.sources[0]->HoldOpen();
+      job.sink->RefuseCommit(true);
+      std::thread driver;
+      job.options.on_coordinator = [&](Coordinator* coordinator) {
+        driver = std::thread([&job, coordinator] {
+          while (job.sources[0]->produced() < 1540) std::this_thread::yield();
+          coordinator->RequestCheckpoint();
+        });
+      };
+      MemoryStore store;
+      const auto crashed =
+          RunGraph(Chained(job, operators), job.options, &store, nullptr, job.control);
+      driver.join();
+      EXPECT_FALSE(crashed.ok());
+      ASSERT_EQ(store.cuts().size(), 1u);
+      const MemoryCut& cut = *store.cuts()[0];
+      ASSERT_EQ(cut.sinks().size(), 1u);
+      for (const auto& piece : cut.sinks()[0].pieces) EXPECT_EQ(piece.checkpoint, cut.id());
+      ExpectConsistentCuts(store, *job.sink);
+      EXPECT_TRUE(job.sink->visible().empty());
+
+      job.options.on_coordinator = nullptr;
+      job.sources[0]->LetEnd();
+      job.sink->RefuseCommit(false);
+      job.parallelism = parallelism;
+      const auto finished =
+          RunGraph(Chained(job, operators), job.options, &store, *store.Recover(), job.control);
+      ASSERT_TRUE(finished.ok()) << finished.status().ToString();
+      EXPECT_EQ(job.sink->visible(), UpTo(1540)) << "as if nothing had happened";
+      ExpectConsistentCuts(store, *job.sink);
+    }
+  }
+}
+
 // --- ends ---------------------------------------------------------------------------------------
 
 TEST(Job, AStopTakesALastCheckpointAndTheNextRunGoesOnFromIt) {

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <random>
 
 #include "real_tables.h"
@@ -271,7 +272,8 @@ TEST(StoreAbortTest, Case19EveryRoundEndsCommittedOrGone) {
   ASSERT_TRUE(job.Start(2).ok());
   for (uint64_t i = 0; i < 50; ++i) job.Put(1, Eight(i), "text");
   ASSERT_TRUE(job.Checkpoint().ok());
-  for (int round = 0; round < 2000; ++round) {
+  const int rounds = std::getenv("CAIRN_LONG") != nullptr ? 10'000 : 2000;
+  for (int round = 0; round < rounds; ++round) {
     job.Put(0, Eight(random() % 20), Eight(random()));
     if (random() % 3 == 0) job.Erase(1, Eight(random() % 50));
     if (random() % 3 == 0) job.Put(1, Eight(random() % 50), std::to_string(round));
