@@ -119,6 +119,8 @@ struct Directory {
 
   std::string PathOf(const std::string& name) const { return env::JoinPath(options.path, name); }
   std::string StagedPrefix() const { return ".staged-" + writer_name + "-"; }
+  /// Where it is noted who went on from the checkpoints of writer `name`.
+  std::string TakenOverPath(const std::string& name) const { return PathOf("_taken-over-" + name); }
 
   /// A number that grows with every sync; to be passed to EnsureNameDurable.
   uint64_t Now() {
@@ -281,10 +283,14 @@ class FilesystemSink final : public stream::Sink {
     return directory_->Sync();
   }
 
+  void TakeOverFrom(const std::string& writer_id) override { taken_from_ = FileNameOf(writer_id); }
+
   Status Recover(const std::vector<std::string>& committed) override {
+    CAIRN_RETURN_IF_ERROR(CheckNotTakenOver());
     // First, so that a directory that is gone with its rows is not made anew, empty.
     CAIRN_RETURN_IF_ERROR(Commit(committed));
     CAIRN_RETURN_IF_ERROR(MakeDirectory());
+    if (!taken_from_.empty()) CAIRN_RETURN_IF_ERROR(TakeOver());
     CAIRN_ASSIGN_OR_RETURN(const auto entries,
                            directory_->files->ListDirectory(directory_->options.path));
     const std::string prefix = directory_->StagedPrefix();
@@ -299,6 +305,42 @@ class FilesystemSink final : public stream::Sink {
   std::string Identity() const override { return directory_->options.identity; }
 
  private:
+  static Status AlreadyTakenOver(const std::string& path) {
+    return Status::InvalidArgument(
+        "another run began with --from at a checkpoint of the same job and publishes its rows from "
+        "there on; both would publish the same rows. Go on with that run; or, if it published "
+        "nothing and never will, remove " +
+        path);
+  }
+
+  Status CheckNotTakenOver() const {
+    const std::string path = directory_->TakenOverPath(directory_->writer_name);
+    const Status there = directory_->files->Stat(path).status();
+    if (there.code() == StatusCode::kNotFound) return {};
+    return there.ok() ? AlreadyTakenOver(path) : there;
+  }
+
+  /// Note that this writer goes on from the other's checkpoint; the first one to do so is the only.
+  Status TakeOver() {
+    env::FileSystem* const files = directory_->files;
+    const std::string path = directory_->TakenOverPath(taken_from_);
+    const std::string unfinished = path + "-" + directory_->writer_name;
+    const Status removed = files->RemoveFile(unfinished);  // of a run that died in here
+    if (!removed.ok() && removed.code() != StatusCode::kNotFound) return removed;
+    CAIRN_ASSIGN_OR_RETURN(const auto file, files->CreateFile(unfinished));
+    CAIRN_RETURN_IF_ERROR(file->Append(directory_->writer_name));
+    CAIRN_RETURN_IF_ERROR(file->Sync());
+    CAIRN_RETURN_IF_ERROR(file->Close());
+    const Status linked = files->Link(unfinished, path);  // the first one wins
+    CAIRN_RETURN_IF_ERROR(files->RemoveFile(unfinished));
+    if (linked.code() == StatusCode::kAlreadyExists) {
+      CAIRN_ASSIGN_OR_RETURN(const std::string by, env::ReadWholeFile(files, path, 4096));
+      return by == directory_->writer_name ? Status() : AlreadyTakenOver(path);
+    }
+    CAIRN_RETURN_IF_ERROR(linked);
+    return directory_->Sync();
+  }
+
   Status Publish(const Descriptor& descriptor) {
     env::FileSystem* const files = directory_->files;
     const std::string staged = directory_->PathOf(descriptor.staged);
@@ -380,6 +422,7 @@ class FilesystemSink final : public stream::Sink {
   }
 
   std::shared_ptr<Directory> directory_;
+  std::string taken_from_;  ///< writer name of the deployment whose checkpoint this one begins with
 };
 
 }  // namespace

@@ -14,6 +14,10 @@
 //  3. Recover removes staged files of its own writer id only. The writer id is of one sink of one
 //     deployment, so neither another job nor a fresh start of this one is touched.
 //
+//  4. Of one checkpoint only one deployment goes on publishing: one that goes on from another's
+//     checkpoint leaves "_taken-over-<that writer id>" with its own writer id, and a sink that finds
+//     its own taken over, or another's taken over by a third, is refused at Recover.
+//
 // Descriptor, JSON: {"staged": name, "final": name, "rows": n, "bytes": n}; names are relative to
 // the directory, which may move.
 #pragma once

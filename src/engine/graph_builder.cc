@@ -238,12 +238,16 @@ Result<BuiltJob> BuildGraph(const stream::LogicalPlan& plan, const GraphOptions&
   return GraphBuilder(plan, options).Build();
 }
 
-Status NameWriters(const std::string& deployment_id, env::FileSystem* files, BuiltJob* job) {
+Status NameWriters(const std::string& deployment_id, const std::string& origin_deployment_id,
+                   env::FileSystem* files, BuiltJob* job) {
   for (const BuiltJob::SinkPlace& place : job->sinks) {
-    const std::string id =
-        base::ToHex16(base::OperatorIdOf(deployment_id + "/" + place.table->name));
-    CAIRN_ASSIGN_OR_RETURN(job->graph.stages[place.stage].nodes[place.node].sink,
-                           connectors::MakeSink(*place.table, place.updating, id, files));
+    const auto id_of = [&](const std::string& deployment) {
+      return base::ToHex16(base::OperatorIdOf(deployment + "/" + place.table->name));
+    };
+    auto& sink = job->graph.stages[place.stage].nodes[place.node].sink;
+    CAIRN_ASSIGN_OR_RETURN(
+        sink, connectors::MakeSink(*place.table, place.updating, id_of(deployment_id), files));
+    if (!origin_deployment_id.empty()) sink->TakeOverFrom(id_of(origin_deployment_id));
   }
   return {};
 }

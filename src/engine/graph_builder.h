@@ -47,7 +47,9 @@ Result<BuiltJob> BuildGraph(const stream::LogicalPlan& plan, const GraphOptions&
 
 /// Give the sinks the id by which they know their own files: of this checkpoint place, the same
 /// after a restart. Only the place knows it, and only the graph says whether a place is this job's.
-Status NameWriters(const std::string& deployment_id, env::FileSystem* files, BuiltJob* job);
+/// `origin_deployment_id` is of the place whose checkpoint the job begins with; empty = its own.
+Status NameWriters(const std::string& deployment_id, const std::string& origin_deployment_id,
+                   env::FileSystem* files, BuiltJob* job);
 
 /// A tree a stage, one line a node.
 std::string DescribeGraph(const stream::JobGraph& graph);

@@ -16,6 +16,7 @@
 #include "cairn/memory_budget.h"
 #include "cairn/state_domain.h"
 #include "checkpoint/inspect.h"
+#include "checkpoint/lease.h"
 #include "checkpoint/loaded_cut.h"
 #include "checkpoint/pipeline.h"
 #include "checkpoint/store.h"
@@ -111,6 +112,13 @@ Result<std::unique_ptr<PreparedJob>> PrepareJob(const JobSpec& spec, env::FileSy
   CAIRN_ASSIGN_OR_RETURN(job->plan, sql::Compile(spec.sql, {spec.sql_name}));
   CAIRN_RETURN_IF_ERROR(CheckPlaces(job->plan, job->place, files));
   CAIRN_RETURN_IF_ERROR(ApplyOptions(job->plan, spec, &job->options));
+  if (spec.parallelism > job->options.state_key_groups) {
+    return Status::InvalidArgument(
+        "parallelism is " + std::to_string(spec.parallelism) + " and there are only " +
+        std::to_string(job->options.state_key_groups) +
+        " key groups, so some subtasks would own none; run at most as many, or give a new job more "
+        "with state.key_groups");
+  }
   GraphOptions graph;
   graph.job = spec.name;
   graph.sql_name = spec.sql_name;
@@ -121,17 +129,19 @@ Result<std::unique_ptr<PreparedJob>> PrepareJob(const JobSpec& spec, env::FileSy
   return job;
 }
 
-/// Read a cut of another place, which is neither locked nor changed.
+/// Read a cut of another place, which is not changed. It stays locked, where it has a lock that
+/// this process may take, so that its job cannot go on beside the one that goes on from it.
 class ForeignCut {
  public:
   static Result<std::unique_ptr<ForeignCut>> Open(env::FileSystem* files, const Origin& origin,
                                                   const checkpoint::Pipeline& pipeline,
                                                   uint32_t key_groups) {
     std::unique_ptr<ForeignCut> foreign(new ForeignCut());
+    CAIRN_ASSIGN_OR_RETURN(foreign->objects_, env::OpenObjects(files, origin.place));
+    CAIRN_RETURN_IF_ERROR(foreign->TakeLock(files, origin));
     CAIRN_ASSIGN_OR_RETURN(const checkpoint::Place place,
                            checkpoint::OpenPlace(files, origin.place));
     CAIRN_ASSIGN_OR_RETURN(const format::CutReference reference, Choose(place, origin));
-    CAIRN_ASSIGN_OR_RETURN(foreign->objects_, env::OpenObjects(files, origin.place));
     CAIRN_ASSIGN_OR_RETURN(const std::shared_ptr<const format::CheckpointManifest> manifest,
                            checkpoint::ReadManifest(foreign->objects_.get(), place, reference));
     CAIRN_ASSIGN_OR_RETURN(const format::PipelineIdentity identity,
@@ -143,13 +153,35 @@ class ForeignCut {
     }
     CAIRN_ASSIGN_OR_RETURN(foreign->cut_,
                            checkpoint::LoadedCut::Open(foreign->objects_.get(), manifest));
+    foreign->deployment_id_ = place.identity->deployment_id;
     return foreign;
   }
 
   std::shared_ptr<const checkpoint::Cut> cut() const { return cut_; }
+  const std::string& deployment_id() const { return deployment_id_; }
 
  private:
   ForeignCut() = default;
+
+  Status TakeLock(env::FileSystem* files, const Origin& origin) {
+    Result<std::unique_ptr<env::FileLock>> lock = LockOf(files, origin.place);
+    if (lock.ok()) {
+      lock_ = *std::move(lock);
+      return {};
+    }
+    if (lock.status().code() == StatusCode::kFenced) {
+      return lock.status().WithContext("the job of " + origin.place +
+                                       " runs; stop it before another goes on from its checkpoint");
+    }
+    return {};  // where nothing may be written, no job runs
+  }
+
+  Result<std::unique_ptr<env::FileLock>> LockOf(env::FileSystem* files, const std::string& place) {
+    if (env::IsBucket(place)) return checkpoint::AcquireLease(objects_.get());
+    const std::string path = env::JoinPath(place, "LOCK");
+    CAIRN_RETURN_IF_ERROR(files->Stat(path).status());  // none: a copy, on which no job ever ran
+    return files->Lock(path);
+  }
 
   static Result<format::CutReference> Choose(const checkpoint::Place& place, const Origin& origin) {
     const std::vector<format::CutReference> cuts = place.Cuts();  // newest first
@@ -169,7 +201,9 @@ class ForeignCut {
   }
 
   std::unique_ptr<env::ObjectStore> objects_;
+  std::unique_ptr<env::FileLock> lock_;  // of objects_, where they are in a bucket
   std::shared_ptr<const checkpoint::Cut> cut_;
+  std::string deployment_id_;
 };
 
 /// Runs one prepared job: holds what must outlive its threads.
@@ -197,7 +231,8 @@ class Runner {
       job_->built.graph.slot_hash_seed = store_->slot_hash_seed();
       if (cut_ != nullptr) result.resumed_from = cut_->id();
     }
-    CAIRN_RETURN_IF_ERROR(NameWriters(deployment_id, files_, &job_->built));
+    CAIRN_RETURN_IF_ERROR(NameWriters(
+        deployment_id, foreign_ != nullptr ? foreign_->deployment_id() : "", files_, &job_->built));
     MemoryBudget::Default()->set_limit(job_->options.state_memory_budget);
     Result<JobOutcome> outcome =
         stream::RunGraph(job_->built.graph, GraphRunOptions(), store_.get(), cut_, control_);
@@ -255,8 +290,8 @@ class Runner {
     }
     DescribeCut(origin.place.empty() ? job_->place : origin.place);
     if (!origin.place.empty()) {
-      Say(LogLevel::kWarning, "this job goes its own way from there: run the one of " +
-                                  origin.place + " again, and both write into the same sinks");
+      Say(LogLevel::kInfo, "this job goes on from there in its own place; the one of " +
+                               origin.place + " is refused by their sinks from now on");
     }
     return {};
   }

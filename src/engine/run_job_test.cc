@@ -286,6 +286,69 @@ TEST_F(RunJobTest, ACheckpointOfAnotherPipelineIsRefusedAndLeftAlone) {
   EXPECT_TRUE(again.ok()) << again.status().ToString();
 }
 
+TEST_F(RunJobTest, Case17AnotherJobsCheckpointIsNeverAdopted) {
+  WriteBids(1000);
+  ASSERT_TRUE(Run(Spec(CountJob())).ok());
+  const auto manifests = FilesNamed("manifest.json");
+  JobSpec other = Spec(BidTable() + TopJob());
+  other.name = "other";
+  other.from = Path("job.cairn");
+  other.checkpoints = Path("other.cairn");
+  const Status foreign = Run(other).status();
+  EXPECT_EQ(foreign.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(foreign.message()), HasSubstr("is of pipeline"));
+  other.from.clear();
+  other.checkpoints = Path("job.cairn");
+  other.fresh = true;
+  EXPECT_EQ(Run(other).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(Netted("top").empty());
+  EXPECT_EQ(FilesNamed("manifest.json"), manifests);
+  other.checkpoints = Path("another.cairn");
+  const auto fresh = Run(other);
+  ASSERT_TRUE(fresh.ok()) << fresh.status().ToString();
+  EXPECT_EQ(fresh->resumed_from.value, 0u);
+  EXPECT_EQ(Netted("top"), ExpectedTop());
+}
+
+// A rescale is a run at another parallelism: within bounds, one at a time, and one that is refused
+// or cut short leaves the place for the next.
+TEST_F(RunJobTest, Behaviour64ARescaleIsTakenWithinBoundsAndOneAtATime) {
+  WriteBids(20000);
+  for (const uint32_t outside : {0u, 1025u}) {
+    const Status refused = Run(Spec(CountJob(), outside)).status();
+    EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("1 to 1024"));
+    EXPECT_FALSE(fs::exists(Path("job.cairn")));
+  }
+  stop_after_rows_ = 1;
+  ASSERT_TRUE(Run(Spec(CountJob(), 2)).ok());
+  {
+    const auto lock = env::PosixFileSystem()->Lock(Path("job.cairn/LOCK"));
+    ASSERT_TRUE(lock.ok()) << lock.status().ToString();
+    EXPECT_EQ(Run(Spec(CountJob(), 3)).status().code(), StatusCode::kFenced);
+  }
+  EXPECT_EQ(Run(Spec(CountJob(), 0)).status().code(), StatusCode::kInvalidArgument);
+  ASSERT_TRUE(Run(Spec(CountJob(), 3)).ok());  // stopped again
+  stop_after_rows_ = UINT64_MAX;
+  const auto last = Run(Spec(CountJob(), 1));
+  ASSERT_TRUE(last.ok()) << last.status().ToString();
+  EXPECT_EQ(Netted("counts"), ExpectedCounts());
+}
+
+TEST_F(RunJobTest, MoreSubtasksThanKeyGroupsAreRefusedBeforeAnythingIsRead) {
+  WriteBids(3000);
+  JobSpec spec = Spec(CountJob(), 3);
+  spec.settings.push_back({"state.key_groups", "2"});
+  const Status refused = Run(spec).status();
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << refused.ToString();
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("only 2 key groups"));
+  EXPECT_FALSE(fs::exists(Path("job.cairn")));
+  spec.parallelism = 2;
+  const auto result = Run(spec);
+  ASSERT_TRUE(result.ok()) << result.status().ToString();
+  EXPECT_EQ(Netted("counts"), ExpectedCounts());
+}
+
 TEST_F(RunJobTest, FreshRefusesAPlaceThatHoldsACheckpoint) {
   WriteBids(1000);
   JobSpec spec = Spec(CountJob());
@@ -330,6 +393,34 @@ TEST_F(RunJobTest, AnotherPlacesCheckpointBeginsANewPlaceAndStaysAsItWas) {
   // A place that has a history of its own takes no other.
   spec.from = Path("second.cairn");
   EXPECT_FALSE(Run(spec).ok());
+}
+
+// Two jobs that went on from one checkpoint would publish the same rows.
+TEST_F(RunJobTest, OfOneCheckpointOnlyOneJobGoesOn) {
+  WriteBids(60000);
+  stop_after_rows_ = 1;
+  ASSERT_TRUE(Run(Spec(CountJob())).ok());
+  JobSpec fork = Spec(CountJob());
+  fork.from = Path("job.cairn");
+  fork.checkpoints = Path("second.cairn");
+  {
+    const auto lock = env::PosixFileSystem()->Lock(Path("job.cairn/LOCK"));
+    ASSERT_TRUE(lock.ok()) << lock.status().ToString();
+    EXPECT_EQ(Run(fork).status().code(), StatusCode::kFenced) << "its job still runs";
+  }
+  ASSERT_TRUE(Run(fork).ok());  // stopped again
+  // Neither the first job nor a third one goes on from there; the second does.
+  const Status first = Run(Spec(CountJob())).status();
+  EXPECT_EQ(first.code(), StatusCode::kInvalidArgument) << first.ToString();
+  EXPECT_THAT(std::string(first.message()), HasSubstr("_taken-over-"));
+  JobSpec third = fork;
+  third.checkpoints = Path("third.cairn");
+  EXPECT_EQ(Run(third).status().code(), StatusCode::kInvalidArgument);
+  stop_after_rows_ = UINT64_MAX;
+  fork.from.clear();
+  const auto second = Run(fork);
+  ASSERT_TRUE(second.ok()) << second.status().ToString();
+  EXPECT_EQ(Netted("counts"), ExpectedCounts());
 }
 
 TEST_F(RunJobTest, AnOlderCheckpointIsRefusedOnceAnExactlyOnceSinkPublishedAfterIt) {
@@ -437,7 +528,7 @@ std::string StateBytes(const std::string& sql, const std::string& place, bool as
   auto store = checkpoint::OpenStoreAt(env::PosixFileSystem(), place, store_options);
   EXPECT_TRUE(store.ok()) << store.status().ToString();
   EXPECT_TRUE((*store)->Recover().ok());
-  EXPECT_TRUE(NameWriters("deployment", env::PosixFileSystem(), &*built).ok());
+  EXPECT_TRUE(NameWriters("deployment", "", env::PosixFileSystem(), &*built).ok());
   built->graph.slot_hash_seed = (*store)->slot_hash_seed();
   stream::JobOptions options;
   options.coordinator.interval_ms = 0;

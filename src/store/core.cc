@@ -30,6 +30,10 @@ Status CheckOptions(const StateStoreOptions& options) {
     return bad("state.key_groups is " + std::to_string(options.state.key_groups) +
                "; it may be 1 to " + std::to_string(kMaxKeyGroups));
   }
+  if (options.partitions > options.state.key_groups) {
+    return bad("there are " + std::to_string(options.partitions) + " partitions and only " +
+               std::to_string(options.state.key_groups) + " key groups to divide among them");
+  }
   if (options.checkpoint.retained < 1 || options.checkpoint.retained > 16) {
     return bad("checkpoint.retained is " + std::to_string(options.checkpoint.retained) +
                "; it may be 1 to 16");
