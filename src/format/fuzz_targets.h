@@ -19,6 +19,7 @@
 #include "format/object.h"
 #include "format/row_codec.h"
 #include "format/store_records.h"
+#include "format/topn_codec.h"
 
 namespace cairn::format {
 
@@ -74,10 +75,44 @@ inline void FuzzObject(std::string_view bytes) {
   }
 }
 
-inline void FuzzCanonicalStream(std::string_view bytes) {
-  if (const auto stream = ReadCanonicalStream(bytes); stream.ok()) {
-    for (const CanonicalBatch& batch : stream->batches) SumRows(batch.rows);
+/// Bytes in memory, front to back.
+class FuzzSource final : public ByteSource {
+ public:
+  explicit FuzzSource(std::string_view bytes) : rest_(bytes), size_(bytes.size()) {}
+  uint64_t size() const override { return size_; }
+  Status Read(std::span<char> out) override {
+    CAIRN_CHECK(out.size() <= rest_.size());
+    rest_.copy(out.data(), out.size());
+    rest_.remove_prefix(out.size());
+    return {};
   }
+
+ private:
+  std::string_view rest_;
+  uint64_t size_;
+};
+
+/// The rows' sum, read a batch at a time.
+inline Result<uint64_t> SumByBatches(std::string_view bytes) {
+  FuzzSource source(bytes);
+  CAIRN_ASSIGN_OR_RETURN(const auto reader, CanonicalStreamReader::Open(&source));
+  uint64_t sum = 0;
+  for (;;) {
+    CAIRN_ASSIGN_OR_RETURN(const auto batch, reader->Next());
+    if (!batch) return sum;
+    sum += SumRows(batch->rows);
+  }
+}
+
+inline void FuzzCanonicalStream(std::string_view bytes) {
+  const auto stream = ReadCanonicalStream(bytes);
+  uint64_t sum = 0;
+  if (stream.ok()) {
+    for (const CanonicalBatch& batch : stream->batches) sum += SumRows(batch.rows);
+  }
+  const auto by_batches = SumByBatches(bytes);
+  CAIRN_CHECK(by_batches.ok() == stream.ok());
+  CAIRN_CHECK(!stream.ok() || *by_batches == sum);
   if (const auto log = ReadChangelogStream(bytes); log.ok()) {
     for (const CanonicalBatch& batch : log->batches) SumRows(batch.rows);
     Fnv1a64(log->materialisation_value);
@@ -116,6 +151,15 @@ inline void FuzzRowCodec(std::string_view bytes) {
   CAIRN_CHECK(std::string_view(data.data(), data.size()) == row);
 }
 
+/// A saved Top-N value.
+inline void FuzzTopN(std::string_view bytes) {
+  const auto rows = DecodeTopN(bytes);
+  if (!rows.ok()) return;
+  std::string again(EncodedTopNBytes(*rows), '\0');
+  EncodeTopN(*rows, again.data());
+  CAIRN_CHECK(again == bytes);
+}
+
 /// The first byte chooses the number of key groups, the rest is one stored key.
 inline void FuzzStoredKey(std::string_view bytes) {
   if (bytes.empty()) return;
@@ -142,7 +186,7 @@ inline constexpr FuzzTarget kFuzzTargets[] = {
     {"manifest", FuzzManifest},    {"store_records", FuzzStoreRecords},
     {"object", FuzzObject},        {"canonical_stream", FuzzCanonicalStream},
     {"sidecar", FuzzSidecar},      {"row_codec", FuzzRowCodec},
-    {"stored_key", FuzzStoredKey},
+    {"stored_key", FuzzStoredKey}, {"topn", FuzzTopN},
 };
 
 }  // namespace cairn::format
