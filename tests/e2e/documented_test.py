@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The examples of docs/cli.md run as they are printed there: each command, in order, ends with the exit
+code that the page says, and with its last line but for numbers and times."""
+import json
+import pathlib
+import re
+import shlex
+import subprocess
+import unittest
+
+from harness import CAIRN, EndToEndTest
+
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/cli.md"
+
+
+def examples(page: str) -> list[tuple[str, list[str], int]]:
+    """Every `$ cairn …` of the page: (arguments, lines printed, exit code)."""
+    found = []
+    for block in re.findall(r"^```\n(\$ .*?)^```", page, re.M | re.S):
+        for example in re.split(r"^\$ ", block, flags=re.M)[1:]:
+            command, *printed = example.rstrip("\n").split("\n")
+            code = 0
+            if printed and (said := re.fullmatch(r"\(exit (\d+)\)", printed[-1])):
+                code = int(said[1])
+                printed.pop()
+            if command.startswith("cairn "):
+                found.append((command.removeprefix("cairn "), printed, code))
+    return found
+
+
+def shape(line: str) -> str:
+    """A line without what differs from run to run: numbers, times, ids, units and widths."""
+    line = re.sub(r"\b(?=[0-9a-f]*[0-9])[0-9a-f]{8,}\b", "#", line)
+    line = re.sub(r"\b[\d.,:TZ-]*\d[\d.,:TZ-]*\b", "#", line)
+    line = re.sub(r"# ?(?:[KMG]iB|B|ms|s|k|M)\b", "#", line)
+    return re.sub(r"\s+", " ", line).strip()
+
+
+class DocumentedTest(EndToEndTest):
+
+    def write_jobs(self, page: str):
+        job = re.search(r"^```sql\n(.*?)^```", page, re.M | re.S)[1]
+        self.job(job)
+        self.job("".join(statement + ";\n" for statement in job.split(";\n") if
+                         statement.strip() and "top3" not in statement), "job-v2.sql")
+        self.job("CREATE TABLE bid (auction BIGINT, price BIGINT, url TEXT) WITH (connector = "
+                 "'nexmark');\n\n SELECT nope FROM bid;\n", "bad.sql")
+
+    def damage_a_copy(self):
+        subprocess.run(["cp", "-r", self.dir / "job.cairn", self.dir / "damaged.cairn"], check=True)
+        newest = sorted((self.dir / "damaged.cairn").rglob("state.arrow"))[-1]
+        data = bytearray(newest.read_bytes())
+        data[len(data) // 2] ^= 1
+        newest.write_bytes(data)
+
+    def kept_checkpoints(self) -> list[int]:
+        listing = self.cairn("checkpoint", "ls", "job.cairn", "--json").stdout
+        return [json.loads(line)["id"] for line in listing.splitlines()]
+
+    def test_every_example_of_the_command_line_page_runs_as_printed(self):
+        page = PAGE.read_text()
+        self.write_jobs(page)
+        commands = examples(page)
+        self.assertGreater(len(commands), 20)
+        kept = []
+        for command, printed, code in commands:
+            if "@" in command:  # how many checkpoints there are depends on the machine's speed
+                kept = kept or self.kept_checkpoints()
+                command = command.replace("@4", f"@{kept[0]}").replace("@3", f"@{kept[1]}")
+            if "damaged.cairn" in command:
+                self.damage_a_copy()
+            arguments = shlex.split(command)
+            with self.subTest(command=command):
+                done = subprocess.run([CAIRN, *arguments], cwd=self.dir, capture_output=True,
+                                      text=True, timeout=120)
+                said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+                self.assertEqual(done.returncode, code, said[-5:])
+                if not printed or any("…" in line for line in printed):
+                    continue
+                wanted = shape(printed[-1])
+                self.assertIn(wanted, [shape(line) for line in said],
+                              f"`cairn {command}` does not print the page's last line")
+
+
+if __name__ == "__main__":
+    unittest.main()
