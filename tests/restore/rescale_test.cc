@@ -10,6 +10,8 @@
 #include <random>
 #include <set>
 
+#include "cairn/timers.h"
+#include "checkpoint/savepoint.h"
 #include "restore_world.h"
 
 namespace cairn::checkpoint {
@@ -261,6 +263,115 @@ TEST(Rescale, Behaviour54RescalingLeavesTheCutItReadsByteForByte) {
   for (uint32_t p : {4u, 1u, 16u}) {
     ASSERT_TRUE(world.Start(p).ok());
     EXPECT_EQ(objects(), before);
+  }
+}
+
+/// A job of timers alone: one service a subtask.
+struct TimerJob {
+  using Timers = TimerService<int64_t, int64_t>;
+
+  TimerJob() {
+    options.pipeline.job = "test";
+    options.pipeline.components = {{"source", "in", "{}", false},
+                                   {"operator", "job/window/0", "{}", false}};
+    options.random = &random;
+  }
+
+  /// Open `place` at parallelism `p`, restored from what it holds.
+  Status Start(const std::string& place, uint32_t key_groups, uint32_t p) {
+    services.clear();
+    domains.clear();
+    store.reset();
+    options.key_groups = key_groups;
+    CAIRN_ASSIGN_OR_RETURN(store, OpenStoreAt(&disk, place, options));
+    CAIRN_ASSIGN_OR_RETURN(const std::shared_ptr<const Cut> cut, store->Recover());
+    std::vector<std::vector<StateTable*>> tables;
+    for (uint32_t i = 0; i < p; ++i) {
+      SlotDescriptor slot = DeclareSlot("job/window/0", "timers");
+      slot.key_codec = slot.value_codec = "int64";
+      TableOptions table;
+      table.key_groups = key_groups;
+      table.range = KeyGroupsOfSubtask(i, p, key_groups);
+      table.slot_hash_seed = store->slot_hash_seed();
+      domains.push_back(StateDomain::Create({}));
+      services.push_back(std::make_unique<Timers>(domains.back().get(), slot, table));
+      tables.push_back({services.back().get()});
+    }
+    if (cut == nullptr) return {};
+    return LoadState(*cut, tables, &executor).status();
+  }
+
+  Status Save() {
+    CapturedCut captured;
+    captured.parallelism = static_cast<uint32_t>(services.size());
+    captured.sources.push_back({"in", {{"file#0", "7", false}}, false});
+    for (uint32_t i = 0; i < services.size(); ++i) {
+      CapturedSubtask one;
+      one.subtask = i;
+      one.tables = {services[i].get()};
+      one.view = domains[i]->Capture();
+      captured.subtasks.push_back(std::move(one));
+    }
+    CAIRN_ASSIGN_OR_RETURN(const base::CheckpointId id, store->NextId());
+    CAIRN_ASSIGN_OR_RETURN(const PersistedCut persisted, store->Persist(id, captured, &executor));
+    return store->Commit(persisted);
+  }
+
+  /// Keys whose timers fire until `time`, each as often as it does.
+  std::multiset<int64_t> Advance(int64_t time) {
+    std::multiset<int64_t> fired;
+    for (const auto& service : services) {
+      const Status status = service->Advance(
+          TimeDomain::kEvent, time, [&](const Timers::Timer& timer) { fired.insert(timer.key); });
+      EXPECT_TRUE(status.ok()) << status.ToString();
+    }
+    return fired;
+  }
+
+  env::MemoryFileSystem disk;
+  env::SeededRandom random{42};
+  StoreOptions options;
+  InlineExecutor executor;
+  std::unique_ptr<CheckpointStore> store;
+  std::vector<std::unique_ptr<StateDomain>> domains;
+  std::vector<std::unique_ptr<Timers>> services;
+};
+
+// A timer follows the group of its user key, not of its row's key, also when the groups are others.
+TEST(Rescale, TimersFireOnceWhateverTheNumberOfGroups) {
+  constexpr int64_t kTimers = 300;
+  TimerJob job;
+  ASSERT_TRUE(job.Start("/place", 128, 2).ok());
+  std::multiset<int64_t> every, early;
+  for (int64_t key = 0; key < kTimers; ++key) {
+    for (const auto& service : job.services) {
+      const Status registered = service->Register(TimeDomain::kEvent, key, key, -key);
+      if (registered.ok()) every.insert(key);  // the subtask that owns the key takes it
+    }
+    if (key <= 99) early.insert(key);
+  }
+  ASSERT_EQ(every.size(), static_cast<size_t>(kTimers));
+  ASSERT_TRUE(job.Save().ok());
+  std::string from = "/place";
+  for (const uint32_t key_groups : {1000u, 32768u, 1u, 128u}) {
+    SCOPED_TRACE(std::to_string(key_groups) + " key groups");
+    job.store.reset();
+    const std::string to = "/place-" + std::to_string(key_groups);
+    const auto reader = OpenSavepoint(&job.disk, from, 0);
+    ASSERT_TRUE(reader.ok()) << reader.status().ToString();
+    auto writer = CreateSavepoint(&job.disk, to, {.like = from, .key_groups = key_groups});
+    ASSERT_TRUE(writer.ok()) << writer.status().ToString();
+    ASSERT_TRUE((*writer)->CopyRest(**reader).ok());
+    ASSERT_TRUE((*writer)->Commit().ok());
+    for (const uint32_t p : {1u, 3u, 16u}) {
+      if (p > key_groups) continue;
+      const Status started = job.Start(to, key_groups, p);
+      ASSERT_TRUE(started.ok()) << started.ToString();
+      EXPECT_EQ(job.Advance(99), early);
+      EXPECT_EQ(job.Advance(99).size(), 0u);
+      EXPECT_EQ(job.Advance(kTimers).size(), every.size() - early.size());
+    }
+    from = to;
   }
 }
 
