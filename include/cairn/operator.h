@@ -14,8 +14,10 @@
 //   CREATE TABLE sessions (user_id BIGINT, clicks BIGINT)
 //     WITH (connector = 'operator', operator = 'sessions', input = 'clicks', key = 'user_id');
 //
-// Rows of one key come to one subtask, in the order they were read. State declared in Open is
-// checkpointed, restored and rescaled with the job's own.
+// Rows of one key come to one subtask, in the order they were read. State and timers declared in
+// Open are checkpointed, restored and rescaled with the job's own. Timers of event time need an
+// input table WITH (watermark = …); at the end of the input all of them fire. Timers of processing
+// time that are pending then stay so, for the next run on the checkpoints.
 #pragma once
 
 #include <cstddef>
@@ -78,8 +80,8 @@ class Operator {
 
   virtual Status Process(const InputRows& in, OutputRows* out) = 0;
 
-  /// Send what is held back outside of the state: before each checkpoint and at the end of the
-  /// input. What is held back in state may stay there.
+  /// Send what is held back outside of the state: before each checkpoint, behind each watermark and
+  /// at the end of the input. What is held back in state may stay there.
   virtual Status Flush(OutputRows* out) {
     (void)out;
     return {};

@@ -5,13 +5,20 @@
 // StateStore gives one for each operator uid (cairn/state_store.h).
 //
 // Threads:  its subtask's.
+// Timers: declared with what is to be done when one is due. Event time is the watermark of the
+// operator's input, processing time the wall clock; both in milliseconds since 1970. The runtime
+// advances them between batches, so a callback never runs inside another call of the operator.
+//
 // Invariants
 //  1. State is declared before it is restored; a later declaration is refused.
 //  2. The context owns the state it declared; a pointer stays valid as long as the operator.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,13 +32,21 @@
 #include "cairn/state_table.h"
 #include "cairn/status.h"
 #include "cairn/table.h"
+#include "cairn/timers.h"
 
 namespace cairn {
 inline namespace v0 {
 
+class OutputRows;
+
 /// One value a key: Table<K, V> with the slot codecs of its types.
 template <class K, class V>
 using KeyedState = Table<SlotKey<K>, V, SlotCodec<SlotKey<K>>, SlotCodec<V>>;
+
+/// Timers of keys: TimerService<K, Namespace> with the slot codecs of its types.
+template <class K, class Namespace = NoNamespace>
+using KeyedTimers =
+    TimerService<SlotKey<K>, Namespace, SlotCodec<SlotKey<K>>, SlotCodec<Namespace>>;
 
 /// Where an operator stands in its job or store.
 struct OperatorPlace {
@@ -44,6 +59,7 @@ struct OperatorPlace {
   /// Columns that keys of type Bytes encode in a job, for typed exports; none = opaque.
   std::vector<ColumnSpec> key_columns;
   StateDomain* domain = nullptr;  ///< null = no state backend: every declaration is refused
+  OutputRows* output = nullptr;   ///< of a custom operator of a job
 };
 
 class RuntimeContext {
@@ -72,6 +88,33 @@ class RuntimeContext {
     return Adopt(std::make_unique<KeyedState<K, V>>(place_.domain, std::move(slot), options()));
   }
 
+  /// Declare timers on keys of type K. `on_timer(const KeyedTimers<K, Namespace>::Timer&)` is
+  /// called for each that falls due, once, in the order of their times; it may change state,
+  /// register and delete timers, and return a Status.
+  ///
+  /// Errors:   as keyed_state.
+  /// Source:   docs/state/timers.md.
+  template <class K, class Namespace = NoNamespace, class Fn>
+  Result<KeyedTimers<K, Namespace>*> timers(std::string name, Fn on_timer) {
+    SlotDescriptor slot = Describe<K, Namespace>(std::move(name));
+    CAIRN_RETURN_IF_ERROR(CheckDeclaration(slot.name));
+    auto* timers = Adopt(
+        std::make_unique<KeyedTimers<K, Namespace>>(place_.domain, std::move(slot), options()));
+    clocks_.push_back(
+        {[timers, on_timer = std::move(on_timer)](TimeDomain domain, int64_t time) mutable {
+           return timers->Advance(domain, time, on_timer);
+         },
+         [timers](TimeDomain domain) { return timers->NextDue(domain); }});
+    return timers;
+  }
+
+  /// Event time of the operator's input: a row that is older is late. The least int64 before the
+  /// first watermark, the greatest behind the last row of an input that ends.
+  int64_t watermark() const { return watermark_; }
+
+  /// Where a timer of a custom operator of a job gives its rows; null in a StateStore.
+  OutputRows* output() const { return place_.output; }
+
   /// Declare state of the subtask itself, not of keys: logical key -> bytes.
   ///
   /// Errors:   as keyed_state.
@@ -79,6 +122,13 @@ class RuntimeContext {
 
   /// Everything declared, in order: for checkpoint and restore.
   std::vector<StateTable*> tables() const;
+
+  /// Let time pass: fire what is due, in the order of declaration. For the runtime.
+  ///
+  /// Errors:   as TimerService::Advance.
+  Status AdvanceTime(TimeDomain domain, int64_t time_ms);
+  /// Time of the first pending timer; nothing = none is pending. For the runtime.
+  std::optional<int64_t> NextTimer(TimeDomain domain) const;
 
   /// No declaration from now on: what is saved is about to be loaded. For the runtime.
   void Seal() { sealed_ = true; }
@@ -118,8 +168,16 @@ class RuntimeContext {
   }
   Status CheckDeclaration(std::string_view name) const;
 
+  /// The timers of one slot, without their types.
+  struct SlotClock {
+    std::function<Status(TimeDomain, int64_t)> advance;
+    std::function<std::optional<int64_t>(TimeDomain)> next;
+  };
+
   const OperatorPlace place_;
   std::vector<std::unique_ptr<StateTable>> tables_;
+  std::vector<SlotClock> clocks_;
+  int64_t watermark_ = std::numeric_limits<int64_t>::min();
   bool sealed_ = false;
 };
 

@@ -28,6 +28,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -174,6 +175,21 @@ class Partition {
   /// True when checkpoint.interval has passed since the last one began and Checkpoint would join.
   bool CheckpointDue() const;
 
+  /// Let event time come to `time_ms`: no older event is expected. Fires the timers of event time
+  /// that are due, operator by operator in the order of their uids. It never goes back; after
+  /// Recover it is unknown until this is called.
+  ///
+  /// Units:    milliseconds since 1970, as those of AdvanceClock.
+  /// Errors:   kInvalidArgument before Recover · as TimerService::Advance.
+  Status AdvanceWatermark(int64_t time_ms);
+
+  /// The same for processing time: the wall clock, or what you take for it.
+  Status AdvanceClock(int64_t unix_ms);
+
+  /// When the next timer is due, so that an event loop knows how long it may wait; nothing = no
+  /// timer is pending.
+  std::optional<int64_t> NextTimer(TimeDomain domain) const;
+
   /// Work off what the state owes, for about `budget`: free what released views held, publish a
   /// view that a reader asked for. Call it between events.
   void Maintain(std::chrono::nanoseconds budget = std::chrono::microseconds(100));
@@ -192,6 +208,7 @@ class Partition {
   friend class StateStore;
   Partition(std::shared_ptr<store::Core> core, uint32_t index);
   Status CheckThread() const;
+  Status AdvanceTime(TimeDomain domain, int64_t time_ms);
   void ApplyCommitted();
   void Publish();
 

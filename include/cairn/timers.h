@@ -47,6 +47,7 @@ struct NoNamespace {
 
 template <>
 struct Codec<NoNamespace> {
+  static constexpr std::string_view kName = "none";
   static constexpr size_t kEncodedBytes = 0;
   size_t EncodedSize(const NoNamespace&) const { return 0; }
   void Encode(const NoNamespace&, char*) const {}

@@ -193,6 +193,20 @@ void FindNames(const FileList& list, SavedFiles* saved) {
   }
 }
 
+/// In the order of file names and, within a file, of its rows. Each reader reads what it gets in
+/// that order, which watermarks rely on.
+Result<std::vector<SplitProgress>> InFileOrder(std::vector<SplitProgress> splits) {
+  std::map<std::pair<std::string, uint64_t>, SplitProgress> ordered;
+  for (SplitProgress& split : splits) {
+    std::pair<std::string, uint64_t> place;
+    CAIRN_RETURN_IF_ERROR(ParseSplitName(split.split, &place.first, &place.second));
+    ordered[std::move(place)] = std::move(split);
+  }
+  splits.clear();
+  for (auto& [place, split] : ordered) splits.push_back(std::move(split));
+  return splits;
+}
+
 class FilesystemSource final : public stream::Source {
  public:
   explicit FilesystemSource(std::shared_ptr<const SourceTable> table) : table_(std::move(table)) {}
@@ -226,7 +240,7 @@ class FilesystemSource final : public stream::Source {
     }
     std::erase_if(result, [](const SplitProgress& split) { return split.split.empty(); });
     result.insert(result.end(), fresh.begin(), fresh.end());
-    return result;
+    return InFileOrder(std::move(result));
   }
 
   Result<std::unique_ptr<stream::SourceReader>> CreateReader(

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "stream/event_time_options.h"
+
 namespace cairn::connectors {
 
 const std::string* OptionReader::Find(const std::string& name) {
@@ -122,6 +124,7 @@ Status OptionReader::Finish() const {
   CAIRN_RETURN_IF_ERROR(error_);
   for (const auto& [name, value] : table_.options) {
     if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
+    if (name == stream::kWatermarkOption || name == stream::kWatermarkDelayOption) continue;
     std::string list;
     for (const std::string& known : known_) list += (list.empty() ? "" : ", ") + known;
     return Status::InvalidArgument("table " + table_.name + ": the " + table_.connector +

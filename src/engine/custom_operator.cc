@@ -270,6 +270,7 @@ class CustomOperator final : public stream::Operator {
     place.range = context.range;
     place.slot_hash_seed = context.slot_hash_seed;
     place.domain = context.state;
+    place.output = &out_;
     CAIRN_ASSIGN_OR_RETURN(place.key_columns, format::ColumnSpecsOf(*input_, keys_));
     context_.emplace(std::move(place));
     CAIRN_RETURN_IF_ERROR(out_.Open());
@@ -288,6 +289,22 @@ class CustomOperator final : public stream::Operator {
     const ArrowInputRows rows(batch, columns_);
     CAIRN_RETURN_IF_ERROR(CallCustom([&] { return custom_->Process(rows, &out_); }));
     CAIRN_RETURN_IF_ERROR(rows.misuse());
+    return out_.Send(out);
+  }
+
+  Status OnWatermark(int64_t time_ms, stream::Collector* out) override {
+    CAIRN_RETURN_IF_ERROR(
+        CallCustom([&] { return context_->AdvanceTime(TimeDomain::kEvent, time_ms); }));
+    return Flush(out);  // or rows that are held back would come late
+  }
+
+  std::optional<int64_t> NextProcessingTime() override {
+    return context_->NextTimer(TimeDomain::kProcessing);
+  }
+
+  Status OnProcessingTime(int64_t now_ms, stream::Collector* out) override {
+    CAIRN_RETURN_IF_ERROR(
+        CallCustom([&] { return context_->AdvanceTime(TimeDomain::kProcessing, now_ms); }));
     return out_.Send(out);
   }
 

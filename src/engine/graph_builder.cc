@@ -3,15 +3,19 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "base/ids.h"
 #include "connectors/factory.h"
+#include "engine/event_time.h"
 #include "engine/operator_table.h"
 #include "engine/select_columns.h"
 #include "operators/operator_factory.h"
+#include "stream/event_time_options.h"
 
 namespace cairn::engine {
 namespace {
@@ -90,20 +94,32 @@ class GraphBuilder {
     return {};
   }
 
+  /// Place of a table's column among those that are read, which are ascending.
+  static int IndexOf(int column, const std::vector<int>& read) {
+    return static_cast<int>(std::lower_bound(read.begin(), read.end(), column) - read.begin());
+  }
+
   static std::vector<int> AllColumns(const stream::TableDefinition& table) {
     std::vector<int> all(table.columns.size());
     std::iota(all.begin(), all.end(), 0);
     return all;
   }
 
+  static void Merge(const std::vector<int>& columns, std::vector<int>* into) {
+    std::vector<int> merged;
+    std::set_union(into->begin(), into->end(), columns.begin(), columns.end(),
+                   std::back_inserter(merged));
+    *into = std::move(merged);
+  }
+
   Status NeedColumns(const stream::TableDefinition& table, const std::vector<int>& columns,
                      int depth) {
     SharedSource& shared = sources_[table.name];
     if (!IsOperatorTable(table)) {
-      std::vector<int> merged;
-      std::set_union(shared.columns.begin(), shared.columns.end(), columns.begin(), columns.end(),
-                     std::back_inserter(merged));
-      shared.columns = std::move(merged);
+      Merge(columns, &shared.columns);
+      const Result<std::optional<EventTimeOption>> event_time = ReadEventTime(table);
+      if (!event_time.ok()) return InTable(table, event_time.status());
+      if (event_time->has_value()) Merge({(*event_time)->column}, &shared.columns);
       return {};
     }
     shared.columns = AllColumns(table);
@@ -127,7 +143,18 @@ class GraphBuilder {
     stage.name = "source " + table.name;
     stage.source = *std::move(source);
     stage.source_name = table.name;
-    built_.pipeline.components.push_back({"source", table.name, stage.source->Identity(), false});
+    std::string identity = stage.source->Identity();
+    CAIRN_ASSIGN_OR_RETURN(const std::optional<EventTimeOption> event_time, ReadEventTime(table));
+    if (event_time.has_value()) {
+      stage.event_time =
+          stream::EventTimeSpec{IndexOf(event_time->column, shared.columns), event_time->delay_ms};
+      // Saved timers would mean another time; with another delay only the lateness of rows changes.
+      auto definition = nlohmann::ordered_json::parse(identity);
+      definition[stream::kWatermarkOption] =
+          table.columns[static_cast<size_t>(event_time->column)].name;
+      identity = definition.dump();
+    }
+    built_.pipeline.components.push_back({"source", table.name, std::move(identity), false});
     shared.stage = built_.graph.stages.size();
     built_.graph.stages.push_back(std::move(stage));
     return {};
@@ -169,10 +196,7 @@ class GraphBuilder {
     int parent = shared.parent;
     if (shared.columns != pipeline.scan.columns) {
       std::vector<int> indices;
-      for (int column : pipeline.scan.columns) {
-        const auto found = std::lower_bound(shared.columns.begin(), shared.columns.end(), column);
-        indices.push_back(static_cast<int>(found - shared.columns.begin()));
-      }
+      for (int column : pipeline.scan.columns) indices.push_back(IndexOf(column, shared.columns));
       parent = AddNode(stage, {parent, sink_name + "/columns",
                                MakeSelectColumns(std::move(indices), pipeline.scan.output), nullptr,
                                std::nullopt});

@@ -65,6 +65,42 @@ class Batches final : public cairn::Operator {
   int64_t rows_ = 0;
 };
 
+/// For each user: how many rows came when event time reached the time of its first one plus 100 ms.
+/// Column 1 of the input is a TIMESTAMP.
+class Alarms final : public cairn::Operator {
+ public:
+  Status Open(RuntimeContext* context) override {
+    context_ = context;
+    CAIRN_ASSIGN_OR_RETURN(rows_, (context->keyed_state<Bytes, int64_t>("rows")));
+    CAIRN_ASSIGN_OR_RETURN(alarms_,
+                           (context->timers<Bytes, int64_t>("alarms", [this](const auto& timer) {
+                             context_->output()->SetText(0, std::to_string(timer.ns));
+                             context_->output()->SetInteger(1, *rows_->Find(timer.key));
+                             return context_->output()->EndRow();
+                           })));
+    return {};
+  }
+  Status Process(const InputRows& in, OutputRows*) override {
+    for (size_t row = 0; row < in.rows(); ++row) {
+      bool first = false;
+      CAIRN_RETURN_IF_ERROR(rows_->Update(in.Key(row), [&](int64_t& rows, bool inserted) noexcept {
+        first = inserted;
+        ++rows;
+      }));
+      const int64_t time_ms = in.Integer(row, 1) / 1000;
+      if (!first) continue;
+      CAIRN_RETURN_IF_ERROR(
+          alarms_->Register(TimeDomain::kEvent, in.Key(row), time_ms + 100, time_ms));
+    }
+    return {};
+  }
+
+ private:
+  RuntimeContext* context_ = nullptr;
+  KeyedState<Bytes, int64_t>* rows_ = nullptr;
+  KeyedTimers<Bytes, int64_t>* alarms_ = nullptr;
+};
+
 /// Does what is wrong in the way its name says.
 class Wrong final : public cairn::Operator {
  public:
@@ -90,6 +126,7 @@ class OperatorTableTest : public ::testing::Test {
   static void SetUpTestSuite() {
     ASSERT_TRUE(RegisterOperator("totals", [] { return std::make_unique<Totals>(); }).ok());
     ASSERT_TRUE(RegisterOperator("batches", [] { return std::make_unique<Batches>(); }).ok());
+    ASSERT_TRUE(RegisterOperator("alarms", [] { return std::make_unique<Alarms>(); }).ok());
     for (const char* way : {"opens", "throws", "reads", "column", "sets"}) {
       ASSERT_TRUE(RegisterOperator(way, [way] { return std::make_unique<Wrong>(way); }).ok());
     }
@@ -211,7 +248,7 @@ TEST_F(OperatorTableTest, RefusesWhatItsOptionsGetWrong) {
         .ToString();
   };
   EXPECT_THAT(explain(OperatorTableOf("operator = 'nothing', input = 'payment'")),
-              HasSubstr("it has batches, "));
+              HasSubstr("it has alarms, batches, "));
   EXPECT_THAT(explain(OperatorTableOf("operator = 'totals'")), HasSubstr("needs operator"));
   EXPECT_THAT(explain(OperatorTableOf("operator = 'totals', input = 'paymint'")),
               HasSubstr("no table \"paymint\""));
@@ -221,6 +258,71 @@ TEST_F(OperatorTableTest, RefusesWhatItsOptionsGetWrong) {
               HasSubstr("no column \"usr\""));
   EXPECT_THAT(explain(OperatorTableOf("operator = 'totals', input = 'total'")),
               HasSubstr("leads back to itself"));
+}
+
+/// Users 0 to 9 in turn, a row every 10 ms of event time.
+std::string Clicks(const std::filesystem::path& dir, const std::string& options) {
+  std::ofstream file(dir / "clicks.ndjson");
+  for (int i = 0; i < 1000; ++i) {
+    char time[32];
+    std::snprintf(time, sizeof(time), "1970-01-01 00:00:%02d.%03d", i / 100, i % 100 * 10);
+    file << R"({"user":)" << i % 10 << R"(,"at":")" << time << "\"}\n";
+  }
+  return "CREATE TABLE click (\"user\" BIGINT, at TIMESTAMP) WITH (connector = "
+         "'filesystem', path = '" +
+         (dir / "clicks.ndjson").string() + "', format = 'ndjson'" + options + ");\n";
+}
+
+constexpr const char* kAlarms = "operator = 'alarms', input = 'click', key = 'user'";
+
+TEST_F(OperatorTableTest, FiresTimersOfEventTimeAsTheWatermarkOfItsInputGrows) {
+  const std::string text =
+      Clicks(dir_, ", watermark = 'at', watermark_delay = '50ms', split_bytes = 10000000") +
+      OperatorTableOf(kAlarms) + Insert("out", "SELECT \"user\", sum FROM total");
+  const Status done = Run(text);
+  ASSERT_TRUE(done.ok()) << done.ToString();
+  const std::map<std::string, int> rows = Rows("out");
+  ASSERT_EQ(rows.size(), 10U);
+  for (int64_t user = 0; user < 10; ++user) {
+    // The input comes in one batch, so all of it is counted when the first watermark passes.
+    const nlohmann::json row = {{"user", std::to_string(user * 10)}, {"sum", 100}};
+    EXPECT_EQ(rows.count(row.dump()), 1U) << row;
+  }
+}
+
+TEST_F(OperatorTableTest, FiresTimersOfEventTimeAtTheEndOfAnInputWithoutWatermarks) {
+  const Status done = Run(Clicks(dir_, "") + OperatorTableOf(kAlarms) +
+                              Insert("out", "SELECT \"user\", sum FROM total"),
+                          2);
+  ASSERT_TRUE(done.ok()) << done.ToString();
+  EXPECT_EQ(Rows("out").size(), 10U);
+}
+
+TEST_F(OperatorTableTest, ReadsTheColumnOfTheWatermarkThoughNoQueryDoes) {
+  const std::string text = Clicks(dir_, ", watermark = 'at'") +
+                           "CREATE TABLE users (\"user\" BIGINT) WITH (connector = 'filesystem', "
+                           "path = '" +
+                           (dir_ / "users").string() +
+                           "', format = 'ndjson');\n"
+                           "INSERT INTO users SELECT \"user\" FROM click WHERE \"user\" = 3;\n";
+  const Status done = Run(text);
+  ASSERT_TRUE(done.ok()) << done.ToString();
+  EXPECT_EQ(Rows("users"), (std::map<std::string, int>{{R"({"user":3})", 100}}));
+}
+
+TEST_F(OperatorTableTest, RefusesWatermarksThatCannotBe) {
+  const auto explain = [&](const std::string& options) {
+    return ExplainJob(Spec(Clicks(dir_, options) + OperatorTableOf(kAlarms) +
+                           Insert("out", "SELECT \"user\", sum FROM total")))
+        .status()
+        .ToString();
+  };
+  EXPECT_THAT(explain(", watermark = 'when'"), HasSubstr("there is no column \"when\""));
+  EXPECT_THAT(explain(", watermark = 'user'"), HasSubstr("event time is told by a TIMESTAMP"));
+  EXPECT_THAT(explain(", watermark_delay = '1s'"), HasSubstr("needs watermark = 'COLUMN'"));
+  EXPECT_THAT(explain(", watermark = 'at', watermark_delay = 'soon'"),
+              HasSubstr("watermark_delay"));
+  EXPECT_THAT(explain(", watermark = 'at', watermark_delay = '367d'"), HasSubstr("at most"));
 }
 
 TEST_F(OperatorTableTest, NamesTheOperatorAndWhatItsCodeDidWrong) {

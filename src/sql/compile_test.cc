@@ -396,8 +396,8 @@ TEST(Errors, SuggestTheNearestColumn) {
 TEST(Errors, WatermarkForIsRefused) {
   // PostgreSQL's grammar takes WITH (changelog = true) but not WATERMARK FOR.
   EXPECT_THAT(ErrorOf("CREATE TABLE t (a TIMESTAMP, WATERMARK FOR a AS a) WITH (connector = 'x')"),
-              HasSubstr("1:40: syntax error at or near \"FOR\"; event time is not supported "
-                        "yet"));
+              HasSubstr("1:40: syntax error at or near \"FOR\"; say WITH (watermark = 'COLUMN', "
+                        "watermark_delay = '4s')"));
   EXPECT_THAT(
       ErrorOf("CREATE TABLE t (a TIMESTAMP) WITH (connector = 'filesystem', changelog = true)"),
       "no error");

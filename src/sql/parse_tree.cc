@@ -53,7 +53,7 @@ std::string HintFor(const SourceText& text, Place place) {
     });
   };
   if ((rest.starts_with("FOR") || rest.starts_with("for")) && ends_with_word("WATERMARK")) {
-    return "; event time is not supported yet";
+    return "; say WITH (watermark = 'COLUMN', watermark_delay = '4s')";
   }
   return "";
 }

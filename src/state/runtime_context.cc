@@ -46,6 +46,21 @@ Result<OperatorStateTable*> RuntimeContext::operator_state(std::string name) {
   return Adopt(std::make_unique<OperatorStateTable>(place_.domain, std::move(slot), options));
 }
 
+Status RuntimeContext::AdvanceTime(TimeDomain domain, int64_t time_ms) {
+  if (domain == TimeDomain::kEvent) watermark_ = std::max(watermark_, time_ms);
+  for (SlotClock& clock : clocks_) CAIRN_RETURN_IF_ERROR(clock.advance(domain, time_ms));
+  return {};
+}
+
+std::optional<int64_t> RuntimeContext::NextTimer(TimeDomain domain) const {
+  std::optional<int64_t> first;
+  for (const SlotClock& clock : clocks_) {
+    const std::optional<int64_t> next = clock.next(domain);
+    if (next.has_value()) first = std::min(first.value_or(*next), *next);
+  }
+  return first;
+}
+
 std::vector<StateTable*> RuntimeContext::tables() const {
   std::vector<StateTable*> all;
   for (const auto& table : tables_) all.push_back(table.get());

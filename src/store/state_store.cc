@@ -148,6 +148,35 @@ Result<CheckpointHandle> Partition::Checkpoint(std::string_view offsets) {
 
 bool Partition::CheckpointDue() const { return state_->recovered && core_->IsDue(state_->index); }
 
+Status Partition::AdvanceTime(TimeDomain domain, int64_t time_ms) {
+  CAIRN_RETURN_IF_ERROR(CheckThread());
+  if (!state_->recovered) {
+    return Status::InvalidArgument("partition " + std::to_string(state_->index) +
+                                   ": no timer fires before Recover has succeeded");
+  }
+  for (const auto& [uid, context] : state_->operators) {
+    CAIRN_RETURN_IF_ERROR(context->AdvanceTime(domain, time_ms));
+  }
+  return {};
+}
+
+Status Partition::AdvanceWatermark(int64_t time_ms) {
+  return AdvanceTime(TimeDomain::kEvent, time_ms);
+}
+
+Status Partition::AdvanceClock(int64_t unix_ms) {
+  return AdvanceTime(TimeDomain::kProcessing, unix_ms);
+}
+
+std::optional<int64_t> Partition::NextTimer(TimeDomain domain) const {
+  std::optional<int64_t> first;
+  for (const auto& [uid, context] : state_->operators) {
+    const std::optional<int64_t> next = context->NextTimer(domain);
+    if (next.has_value()) first = std::min(first.value_or(*next), *next);
+  }
+  return first;
+}
+
 void Partition::ApplyCommitted() {
   const std::optional<uint64_t> committed = core_->committed_epoch(state_->index);
   if (!committed.has_value() || *committed <= state_->applied_epoch) return;

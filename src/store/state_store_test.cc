@@ -66,6 +66,61 @@ TEST(StateStore, GivesStateAndOffsetsOfOneCutBack) {
   EXPECT_EQ(service.CountOf("a"), 2);
 }
 
+/// A partition with timers on names; notes what fires.
+struct AlarmService {
+  std::unique_ptr<StateStore> store;
+  Partition* partition = nullptr;
+  KeyedTimers<std::string>* timers = nullptr;
+  std::vector<std::string> fired;
+
+  explicit AlarmService(StoreWorld* world) {
+    store = *world->Open();
+    partition = *store->OpenPartition(0);
+    timers =
+        *partition->Operator("alarm")->timers<std::string>("alarms", [this](const auto& timer) {
+          fired.push_back(std::string(timer.key) + "@" + std::to_string(timer.time));
+        });
+  }
+};
+
+TEST(StateStoreTimers, FireOnceInOrderAcrossARecovery) {
+  StoreWorld world;
+  {
+    AlarmService service(&world);
+    ASSERT_TRUE(service.partition->Recover().ok());
+    for (const auto& [name, time] : {std::pair("c", 30), {"a", 10}, {"b", 20}, {"d", 40}}) {
+      ASSERT_TRUE(service.timers->Register(TimeDomain::kEvent, name, time).ok());
+    }
+    EXPECT_EQ(service.partition->NextTimer(TimeDomain::kEvent), 10);
+    ASSERT_TRUE(service.partition->AdvanceWatermark(20).ok());
+    EXPECT_THAT(service.fired, ElementsAre("a@10", "b@20"));
+    ASSERT_TRUE(service.partition->Checkpoint("")->Wait().ok());
+    ASSERT_TRUE(service.partition->AdvanceWatermark(30).ok());  // after the cut: fires again
+  }
+  AlarmService service(&world);
+  EXPECT_EQ(service.partition->AdvanceWatermark(25).code(), StatusCode::kInvalidArgument)
+      << "nothing fires before Recover";
+  ASSERT_TRUE(service.partition->Recover().ok());
+  ASSERT_TRUE(service.partition->AdvanceWatermark(25).ok());
+  EXPECT_THAT(service.fired, ElementsAre());
+  EXPECT_EQ(service.partition->NextTimer(TimeDomain::kEvent), 30);
+  ASSERT_TRUE(service.partition->AdvanceWatermark(100).ok());
+  EXPECT_THAT(service.fired, ElementsAre("c@30", "d@40"));
+  EXPECT_EQ(service.partition->Operator("alarm")->watermark(), 100);
+  EXPECT_EQ(service.partition->NextTimer(TimeDomain::kEvent), std::nullopt);
+}
+
+TEST(StateStoreTimers, OfProcessingTimeGoByTheClockThatTheCallerGives) {
+  StoreWorld world;
+  AlarmService service(&world);
+  ASSERT_TRUE(service.partition->Recover().ok());
+  ASSERT_TRUE(service.timers->Register(TimeDomain::kProcessing, "a", 10).ok());
+  ASSERT_TRUE(service.partition->AdvanceWatermark(1000).ok());
+  EXPECT_THAT(service.fired, ElementsAre());
+  ASSERT_TRUE(service.partition->AdvanceClock(10).ok());
+  EXPECT_THAT(service.fired, ElementsAre("a@10"));
+}
+
 TEST(StateStore, KeepsOffsetsOfAnyBytes) {
   StoreWorld world;
   std::string bytes;

@@ -51,7 +51,15 @@ class Chain::OperatorNode final : public ChainNode {
   }
   std::vector<state::StateTable*> tables() override { return op_->tables(); }
   Status Emit(Batch batch) override { return Named(op_->ProcessBatch(std::move(batch), &output_)); }
+  Status OnWatermark(int64_t time_ms) override {
+    return Named(op_->OnWatermark(time_ms, &output_));
+  }
+  std::optional<int64_t> NextProcessingTime() override { return op_->NextProcessingTime(); }
+  Status OnProcessingTime(int64_t now_ms) override {
+    return Named(op_->OnProcessingTime(now_ms, &output_));
+  }
   Status EndInput() override {
+    CAIRN_RETURN_IF_ERROR(Named(op_->OnWatermark(kEndOfTime, &output_)));
     CAIRN_RETURN_IF_ERROR(Named(op_->EndInput(&output_)));
     return Flush();
   }
@@ -115,6 +123,7 @@ class Chain::SendNode final : public ChainNode {
     return {};
   }
 
+  Status OnWatermark(int64_t time_ms) override { return SendAll({Watermark{time_ms}}); }
   Status SendBarrier(const Barrier& barrier) override { return SendAll({barrier}); }
   Status SendEnd() override { return SendAll({EndOfInput{}}); }
 
@@ -200,6 +209,25 @@ Status Chain::Open(const OperatorContext& context) {
     CAIRN_RETURN_IF_ERROR(node->Open(context));
     for (state::StateTable* table : node->tables()) tables_.push_back(table);
   }
+  return {};
+}
+
+Status Chain::OnWatermark(int64_t time_ms) {
+  for (const auto& node : nodes_) CAIRN_RETURN_IF_ERROR(node->OnWatermark(time_ms));
+  return {};
+}
+
+std::optional<int64_t> Chain::NextProcessingTime() {
+  std::optional<int64_t> first;
+  for (const auto& node : nodes_) {
+    const std::optional<int64_t> next = node->NextProcessingTime();
+    if (next.has_value() && (!first.has_value() || *next < *first)) first = next;
+  }
+  return first;
+}
+
+Status Chain::OnProcessingTime(int64_t now_ms) {
+  for (const auto& node : nodes_) CAIRN_RETURN_IF_ERROR(node->OnProcessingTime(now_ms));
   return {};
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,9 @@ class ChainNode : public Collector {
  public:
   virtual Status Open(const OperatorContext&) { return {}; }
   virtual std::vector<state::StateTable*> tables() { return {}; }
+  virtual Status OnWatermark(int64_t) { return {}; }
+  virtual std::optional<int64_t> NextProcessingTime() { return std::nullopt; }
+  virtual Status OnProcessingTime(int64_t) { return {}; }
   virtual Status EndInput() { return {}; }
   virtual Status Flush() { return {}; }
   virtual Status SendBarrier(const Barrier&) { return {}; }
@@ -72,7 +76,13 @@ class Chain {
 
   Status Emit(Batch batch) { return root_->Emit(std::move(batch)); }
 
-  /// Tell every operator that its input has ended, and flush it, parents first.
+  /// Tell every operator how far event time has come, parents first, and pass it on.
+  Status OnWatermark(int64_t time_ms);
+  /// Earliest time at which an operator wants OnProcessingTime; nothing = none does.
+  std::optional<int64_t> NextProcessingTime();
+  Status OnProcessingTime(int64_t now_ms);
+
+  /// Tell every operator that event time and its input have ended, and flush it, parents first.
   Status EndInput();
   /// Flush every operator, parents first.
   Status Flush();

@@ -23,6 +23,20 @@ bool CanRetry(const Status& status) {
          status.code() != StatusCode::kCorruption;
 }
 
+/// The watermark of a source: the least of its subtasks that still read. When all have ended, that
+/// of the one that came furthest: nothing waits for older rows any more.
+std::optional<int64_t> WatermarkOf(const std::vector<const TaskSnapshot*>& subtasks) {
+  std::optional<int64_t> least;
+  std::optional<int64_t> furthest;
+  for (const TaskSnapshot* subtask : subtasks) {
+    furthest = std::max(furthest, subtask->watermark_ms);
+    if (subtask->input_ended) continue;
+    if (!subtask->watermark_ms.has_value()) return std::nullopt;
+    least = std::min(least.value_or(*subtask->watermark_ms), *subtask->watermark_ms);
+  }
+  return least.has_value() ? least : furthest;
+}
+
 std::string Named(base::CheckpointId id) { return "checkpoint " + std::to_string(id.value); }
 
 }  // namespace
@@ -291,6 +305,7 @@ void Coordinator::HandleSnapshot(size_t task, TaskSnapshot snapshot) {
 void Coordinator::PersistAttempt() {
   checkpoint::CapturedCut& cut = attempt_->cut;
   std::map<std::string, checkpoint::SourceOffsets> sources;
+  std::map<std::string, std::vector<const TaskSnapshot*>> event_times;
   for (size_t i = 0; i < tasks_.size(); ++i) {
     const TaskSnapshot& snapshot = *attempt_->snapshots[i];
     const TaskOptions& task = tasks_[i]->options();
@@ -306,6 +321,7 @@ void Coordinator::PersistAttempt() {
     if (!snapshot.progress.has_value()) continue;
     checkpoint::SourceOffsets& offsets = sources[task.source_name];
     offsets.source = task.source_name;
+    if (task.event_time.has_value()) event_times[task.source_name].push_back(&snapshot);
     for (const SplitProgress& split : *snapshot.progress) {
       offsets.splits.push_back({split.split, split.position, split.ended});
     }
@@ -313,6 +329,10 @@ void Coordinator::PersistAttempt() {
   for (auto& [name, offsets] : sources) {
     offsets.ended = std::all_of(offsets.splits.begin(), offsets.splits.end(),
                                 [](const checkpoint::SplitOffset& split) { return split.ended; });
+    if (const auto subtasks = event_times.find(name); subtasks != event_times.end()) {
+      offsets.event_time = true;
+      offsets.watermark_ms = WatermarkOf(subtasks->second);
+    }
     cut.sources.push_back(std::move(offsets));
   }
   for (const auto& [sink, pieces] : pending_) {

@@ -62,6 +62,8 @@ class JobBuilder {
       task.name = stage.name + " subtask " + std::to_string(subtask);
       task.subtask = subtask;
       task.source_name = stage.source_name;
+      task.event_time = stage.event_time;
+      task.clock = options_.coordinator.clock;
       task.context.subtask = subtask;
       task.context.parallelism = graph_.parallelism;
       task.context.key_groups = graph_.key_groups;

@@ -44,8 +44,9 @@ struct NodeSpec {
 
 struct StageSpec {
   std::string name;
-  std::shared_ptr<Source> source;  ///< null = fed by exchanges
-  std::string source_name;         ///< names the source's progress; stable across runs
+  std::shared_ptr<Source> source;           ///< null = fed by exchanges
+  std::string source_name;                  ///< names the source's progress; stable across runs
+  std::optional<EventTimeSpec> event_time;  ///< of the source; nothing = it has no watermarks
   std::vector<NodeSpec> nodes;
 };
 

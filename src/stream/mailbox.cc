@@ -34,6 +34,11 @@ Status Mailbox::Push(size_t channel_index, Message message) {
     channel.producer_waits = false;
   }
   if (cancelled()) return Cancelled();
+  if (std::holds_alternative<Watermark>(message.content) && !channel.messages.empty() &&
+      std::holds_alternative<Watermark>(channel.messages.back().content)) {
+    channel.messages.back() = std::move(message);
+    return {};
+  }
   channel.rows += rows;
   channel.bytes += message.bytes;
   channel.messages.push_back(std::move(message));
@@ -71,16 +76,32 @@ std::optional<Delivery> Mailbox::TakeMessage() {
   return std::nullopt;
 }
 
+std::optional<std::variant<Control, Delivery>> Mailbox::TakeEvent() {
+  if (!control_.empty()) return TakeControl();
+  if (std::optional<Delivery> delivery = TakeMessage()) return *std::move(delivery);
+  return std::nullopt;
+}
+
 Result<std::variant<Control, Delivery>> Mailbox::Next() {
   std::unique_lock lock(mutex_);
   while (!cancelled()) {
-    if (!control_.empty()) return std::variant<Control, Delivery>(TakeControl());
-    if (std::optional<Delivery> delivery = TakeMessage()) {
-      return std::variant<Control, Delivery>(*std::move(delivery));
-    }
+    if (auto event = TakeEvent()) return *std::move(event);
     owner_waits_ = true;
     arrival_.wait(lock);
     owner_waits_ = false;
+  }
+  return Cancelled();
+}
+
+Result<std::optional<std::variant<Control, Delivery>>> Mailbox::NextFor(int64_t wait_ms) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(wait_ms);
+  std::unique_lock lock(mutex_);
+  while (!cancelled()) {
+    if (auto event = TakeEvent()) return event;
+    owner_waits_ = true;
+    const std::cv_status woken = arrival_.wait_until(lock, deadline);
+    owner_waits_ = false;
+    if (woken == std::cv_status::timeout) return TakeEvent();
   }
   return Cancelled();
 }

@@ -47,8 +47,13 @@ struct Barrier {
 /// No batch follows on the channel. Barriers still may.
 struct EndOfInput {};
 
+/// No row with an event time before it is expected on the channel any more.
+struct Watermark {
+  int64_t time_ms = 0;
+};
+
 struct Message {
-  std::variant<Batch, Barrier, EndOfInput> content;
+  std::variant<Batch, Barrier, EndOfInput, Watermark> content;
   uint64_t bytes = 0;  ///< memory that a batch keeps alive
 };
 
@@ -81,7 +86,7 @@ class Mailbox {
  public:
   Mailbox(size_t channels, ChannelLimits limits);
 
-  /// Append to `channel`.
+  /// Append to `channel`. A watermark behind another takes its place.
   ///
   /// Blocks:   while the channel is full.
   /// Errors:   kCancelled after Cancel.
@@ -94,6 +99,8 @@ class Mailbox {
   ///
   /// Errors:   kCancelled after Cancel.
   Result<std::variant<Control, Delivery>> Next();
+  /// The same for at most `wait_ms`; nothing when none came.
+  Result<std::optional<std::variant<Control, Delivery>>> NextFor(int64_t wait_ms);
 
   /// Wait for the next control word and leave messages where they are.
   Result<Control> NextControl();
@@ -124,6 +131,7 @@ class Mailbox {
   static uint64_t RowsOf(const Message& message);
   bool HasRoom(const Channel& channel) const;
   std::optional<Delivery> TakeMessage();
+  std::optional<std::variant<Control, Delivery>> TakeEvent();
   Control TakeControl();
 
   const ChannelLimits limits_;

@@ -46,6 +46,30 @@ TEST(Mailbox, DeliversChannelsInTurn) {
   EXPECT_EQ(ChannelOfNext(&mailbox), 0u);
 }
 
+TEST(Mailbox, AWatermarkTakesThePlaceOfOneRightBeforeItAndNoOther) {
+  Mailbox mailbox(1, {});
+  for (const int64_t time_ms : {1, 2}) ASSERT_TRUE(mailbox.Push(0, {Watermark{time_ms}}).ok());
+  ASSERT_TRUE(mailbox.Push(0, BatchOf(1)).ok());
+  ASSERT_TRUE(mailbox.Push(0, {Watermark{3}}).ok());
+  const auto content = [&] { return std::get<Delivery>(*mailbox.Next()).message.content; };
+  EXPECT_EQ(std::get<Watermark>(content()).time_ms, 2);
+  EXPECT_TRUE(std::holds_alternative<Batch>(content()));
+  EXPECT_EQ(std::get<Watermark>(content()).time_ms, 3);
+}
+
+TEST(Mailbox, AWaitThatEndsGivesNothing) {
+  Mailbox mailbox(1, {});
+  auto nothing = mailbox.NextFor(0);
+  ASSERT_TRUE(nothing.ok());
+  EXPECT_FALSE(nothing->has_value());
+  ASSERT_TRUE(mailbox.Push(0, BatchOf(1)).ok());
+  auto delivery = mailbox.NextFor(0);
+  ASSERT_TRUE(delivery.ok());
+  EXPECT_TRUE(delivery->has_value());
+  mailbox.Cancel();
+  EXPECT_EQ(mailbox.NextFor(1000).status().code(), StatusCode::kCancelled);
+}
+
 TEST(Mailbox, KeepsTheMessagesOfABlockedChannel) {
   Mailbox mailbox(2, {});
   ASSERT_TRUE(mailbox.Push(0, BatchOf(1)).ok());

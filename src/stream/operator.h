@@ -7,13 +7,16 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "cairn/hash.h"
 #include "cairn/status.h"
 #include "cairn/view.h"
 #include "state/state_table.h"
 #include "stream/batch.h"
+#include "stream/watermark.h"
 
 namespace cairn::stream {
 
@@ -49,6 +52,24 @@ class Operator {
   virtual std::vector<state::StateTable*> tables() { return {}; }
 
   virtual Status ProcessBatch(Batch batch, Collector* out) = 0;
+
+  /// Learn that no row with an event time before `time_ms` is expected any more; kEndOfTime = the
+  /// input has ended. It grows from call to call of a run.
+  virtual Status OnWatermark(int64_t time_ms, Collector* out) {
+    (void)time_ms;
+    (void)out;
+    return {};
+  }
+
+  /// When OnProcessingTime is wanted next, in milliseconds since 1970; nothing = it is not.
+  virtual std::optional<int64_t> NextProcessingTime() { return std::nullopt; }
+
+  /// Learn that the wall clock shows `now_ms`. Never called behind the end of the input.
+  virtual Status OnProcessingTime(int64_t now_ms, Collector* out) {
+    (void)now_ms;
+    (void)out;
+    return {};
+  }
 
   /// Learn that no batch comes any more: emit what only the end of the input shows. Called once a
   /// run, before the last Flush; also in a run that resumes from a checkpoint taken after it.

@@ -54,7 +54,7 @@ class Source {
 
   /// Find the splits there are now, in a stable order, and check each against `saved` progress.
   ///
-  /// Shape:    every saved split is returned with its saved progress; new ones follow unbegun.
+  /// Shape:    saved splits have their saved progress, new ones none; in order of event time.
   /// Errors:   kNotFound (no such file) · kInvalidArgument (a file shrank or changed since it was
   ///           read: names it).
   virtual Result<std::vector<SplitProgress>> Discover(const std::vector<SplitProgress>& saved) = 0;

@@ -20,7 +20,9 @@ Task::Task(TaskOptions options, TaskListener* listener)
     : options_(std::move(options)),
       listener_(listener),
       mailbox_(options_.channels, options_.limits),
-      aligner_(options_.channels) {}
+      aligner_(options_.channels),
+      valve_(options_.channels),
+      clock_(options_.clock != nullptr ? options_.clock : env::SystemClock()) {}
 
 Task::~Task() = default;
 
@@ -58,10 +60,28 @@ Status Task::OpenAndRestore() {
     restored_epoch_ = domain_->Capture().epoch();
     domain_->SetCommitted(*restored_epoch_);
   }
+  if (options_.event_time.has_value()) {
+    watermarks_.emplace(*options_.event_time, RestoredWatermark());
+  }
   NoteStateBytes();
   cut_.reset();
   listener_->OnReady(options_.index, std::move(receipt));
   return {};
+}
+
+std::optional<int64_t> Task::RestoredWatermark() const {
+  if (cut_ == nullptr) return std::nullopt;
+  for (const checkpoint::SourceOffsets& source : cut_->sources()) {
+    if (source.source == options_.source_name) return source.watermark_ms;
+  }
+  return std::nullopt;
+}
+
+/// Every operator learns again what the watermark was before anything else happens.
+Status Task::Begin() {
+  started_ = true;
+  if (!watermarks_.has_value() || !watermarks_->watermark().has_value()) return {};
+  return chain_->OnWatermark(*watermarks_->watermark());
 }
 
 Status Task::RunSource() {
@@ -86,27 +106,52 @@ Status Task::RunSource() {
       continue;
     }
     Add(&metrics_.rows_in, static_cast<uint64_t>(rows->num_rows()));
+    std::optional<int64_t> watermark;
+    if (watermarks_.has_value()) watermark = watermarks_->Observe(*rows);
     CAIRN_RETURN_IF_ERROR(chain_->Emit(Batch{std::move(rows)}));
+    if (watermark.has_value()) CAIRN_RETURN_IF_ERROR(chain_->OnWatermark(*watermark));
+    CAIRN_RETURN_IF_ERROR(FireProcessingTimers());
     NoteStateBytes();
   }
 }
 
+Result<std::optional<std::variant<Control, Delivery>>> Task::AwaitEvent() {
+  std::optional<int64_t> due_ms;
+  if (started_ && !input_ended_) due_ms = chain_->NextProcessingTime();
+  if (due_ms.has_value()) {
+    return mailbox_.NextFor(std::max<int64_t>(0, *due_ms - clock_->UnixMillis()));
+  }
+  CAIRN_ASSIGN_OR_RETURN(auto event, mailbox_.Next());
+  return std::optional(std::move(event));
+}
+
+Status Task::FireProcessingTimers() {
+  if (!started_ || input_ended_) return {};
+  const std::optional<int64_t> due_ms = chain_->NextProcessingTime();
+  if (!due_ms.has_value()) return {};
+  const int64_t now_ms = clock_->UnixMillis();
+  return now_ms < *due_ms ? Status() : chain_->OnProcessingTime(now_ms);
+}
+
 Status Task::RunKeyed() {
   for (;;) {
-    CAIRN_ASSIGN_OR_RETURN(auto event, mailbox_.Next());
-    if (const Control* control = std::get_if<Control>(&event)) {
-      CAIRN_ASSIGN_OR_RETURN(const bool leave, HandleControl(*control));
-      if (leave) return {};
-      continue;
+    CAIRN_ASSIGN_OR_RETURN(auto event, AwaitEvent());
+    if (event.has_value()) {
+      if (const Control* control = std::get_if<Control>(&*event)) {
+        CAIRN_ASSIGN_OR_RETURN(const bool leave, HandleControl(*control));
+        if (leave) return {};
+        continue;
+      }
+      CAIRN_RETURN_IF_ERROR(HandleDelivery(std::get<Delivery>(*std::move(event))));
     }
-    CAIRN_RETURN_IF_ERROR(HandleDelivery(std::get<Delivery>(std::move(event))));
+    CAIRN_RETURN_IF_ERROR(FireProcessingTimers());
   }
 }
 
 Result<bool> Task::HandleControl(const Control& control) {
   switch (control.kind) {
     case Control::Kind::kStart:
-      started_ = true;
+      CAIRN_RETURN_IF_ERROR(Begin());
       return false;
     case Control::Kind::kTrigger:
       if (!is_source()) return false;
@@ -133,12 +178,23 @@ Status Task::HandleDelivery(Delivery delivery) {
     NoteStateBytes();
     return {};
   }
+  if (const Watermark* watermark = std::get_if<Watermark>(&delivery.message.content)) {
+    const std::optional<int64_t> grown = valve_.OnWatermark(delivery.channel, watermark->time_ms);
+    return grown.has_value() ? chain_->OnWatermark(*grown) : Status();
+  }
+  return Align(std::move(delivery));
+}
+
+Status Task::Align(Delivery delivery) {
   std::optional<Barrier> complete;
   if (const Barrier* barrier = std::get_if<Barrier>(&delivery.message.content)) {
     CAIRN_ASSIGN_OR_RETURN(complete, aligner_.OnBarrier(delivery.channel, *barrier));
     if (aligner_.IsHeld(delivery.channel)) mailbox_.Block(delivery.channel);
   } else {
     complete = aligner_.OnEnd(delivery.channel);
+    if (const std::optional<int64_t> grown = valve_.OnEnd(delivery.channel)) {
+      CAIRN_RETURN_IF_ERROR(chain_->OnWatermark(*grown));
+    }
   }
   if (complete.has_value()) {
     CAIRN_RETURN_IF_ERROR(TakeSnapshot(*complete));
@@ -159,6 +215,8 @@ Status Task::TakeSnapshot(const Barrier& barrier) {
   TaskSnapshot snapshot;
   snapshot.id = barrier.id;
   if (reader_ != nullptr) snapshot.progress = reader_->Progress();
+  if (watermarks_.has_value()) snapshot.watermark_ms = watermarks_->watermark();
+  snapshot.input_ended = input_ended_;
   CAIRN_RETURN_IF_ERROR(chain_->Flush());
   CAIRN_RETURN_IF_ERROR(chain_->SendBarrier(barrier));
   if (options_.checkpoints && !tables().empty()) snapshot.view = domain_->Capture();

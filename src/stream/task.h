@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/ids.h"
@@ -20,12 +21,14 @@
 #include "cairn/status.h"
 #include "cairn/view.h"
 #include "checkpoint/recovery.h"
+#include "env/clock.h"
 #include "stream/barrier_aligner.h"
 #include "stream/chain.h"
 #include "stream/mailbox.h"
 #include "stream/memory_pressure.h"
 #include "stream/source.h"
 #include "stream/task_metrics.h"
+#include "stream/watermark.h"
 
 namespace cairn::stream {
 
@@ -33,7 +36,9 @@ namespace cairn::stream {
 struct TaskSnapshot {
   base::CheckpointId id;
   std::optional<std::vector<SplitProgress>> progress;  ///< of a source task
-  std::optional<View> view;                            ///< of a task with tables
+  std::optional<int64_t> watermark_ms;                 ///< of a source task with event time
+  bool input_ended = false;
+  std::optional<View> view;  ///< of a task with tables
   std::vector<PreparedRows> prepared;
 };
 
@@ -55,13 +60,15 @@ struct TaskOptions {
   size_t index = 0;  ///< among the tasks of the job
   std::string name;  ///< "source bid[0]"
   uint32_t subtask = 0;
-  std::string source_name;  ///< of a source task
-  OperatorContext context;  ///< without uid and state
-  size_t channels = 0;      ///< inputs; 0 = a source task
+  std::string source_name;                  ///< of a source task
+  std::optional<EventTimeSpec> event_time;  ///< of a source task
+  OperatorContext context;                  ///< without uid and state
+  size_t channels = 0;                      ///< inputs; 0 = a source task
   ChannelLimits limits;
   bool async_snapshots = true;
   bool checkpoints = true;  ///< false: nothing is ever committed, so no erase is remembered
   MemoryBudget* budget = nullptr;
+  env::Clock* clock = nullptr;      ///< of processing time; null = SystemClock()
   int64_t memory_wait_ms = 10'000;  ///< longest wait for memory before a batch
 };
 
@@ -92,9 +99,15 @@ class Task {
   Status OpenAndRestore();
   Status RunSource();
   Status RunKeyed();
+  std::optional<int64_t> RestoredWatermark() const;
+  Status Begin();
+  /// Wait for the next event; nothing when a processing-time timer is due first.
+  Result<std::optional<std::variant<Control, Delivery>>> AwaitEvent();
+  Status FireProcessingTimers();
   /// True = leave.
   Result<bool> HandleControl(const Control& control);
   Status HandleDelivery(Delivery delivery);
+  Status Align(Delivery delivery);
   Status EndInput();
   Status TakeSnapshot(const Barrier& barrier);
   Status AwaitResume(base::CheckpointId id);
@@ -106,10 +119,13 @@ class Task {
   TaskMetrics metrics_;
   Mailbox mailbox_;
   BarrierAligner aligner_;
+  WatermarkValve valve_;
+  env::Clock* const clock_;
   std::unique_ptr<StateDomain> domain_;  ///< outlives the operators whose tables are in it
   std::optional<MemoryPressure> pressure_;
   std::unique_ptr<Chain> chain_;
   std::unique_ptr<SourceReader> reader_;
+  std::optional<WatermarkGenerator> watermarks_;  ///< of a source task with event time
   std::shared_ptr<const checkpoint::Cut> cut_;
   std::optional<uint64_t> restored_epoch_;
   bool started_ = false;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples of docs/embedding.md, run as a reader would, and killed as production would."""
+import datetime
 import json
 import pathlib
 import random
@@ -13,6 +14,8 @@ from harness import (CAIRN, LONG, EndToEndTest, committed_files, decided, fresh_
 BIN = pathlib.Path(CAIRN).resolve().parent
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 KILLS = 60 if LONG else 8
+# A job may come to its end before; on a busy machine it would not for long.
+MOST_KILLS = 40 if LONG else 10
 
 
 def example(name: str) -> pathlib.Path:
@@ -132,19 +135,19 @@ class CustomOperatorTest(EndToEndTest):
     def test_rows_are_published_once_though_the_job_is_killed_and_rescaled(self):
         seed = fresh_seed()
         rng = random.Random(seed)
-        expected = self.purchases(8_000_000 if LONG else 2_000_000, seed)
+        expected = self.purchases(8_000_000 if LONG else 1_000_000, seed)
         kills = 0
         place = self.dir / "streaks.cairn"
-        for round_ in range(40):
+        for round_ in range(MOST_KILLS + 1):
             process = self.run_job("--parallelism", str(round_ % 3 + 1), "--interval", "100ms")
-            if not kill_after_checkpoint(process, place, decided(place), rng.uniform(0, 0.05)):
-                _, err = process.communicate()
-                self.assertEqual(process.returncode, 0, err)
-                break
-            process.communicate()
-            kills += 1
-        else:
-            self.fail("the job never came to its end")
+            if round_ < MOST_KILLS and kill_after_checkpoint(process, place, decided(place),
+                                                             rng.uniform(0, 0.05)):
+                process.communicate()
+                kills += 1
+                continue
+            _, err = process.communicate()
+            self.assertEqual(process.returncode, 0, err)
+            break
         self.assertGreater(kills, 0, "the job came to its end before it was killed")
         self.assertEqual(self.streaks(), sorted(expected))
 
@@ -164,6 +167,75 @@ class CustomOperatorTest(EndToEndTest):
                               capture_output=True, text=True)
         self.assertEqual(done.returncode, 2)
         self.assertIn('no operator "streaks"', done.stderr)
+
+
+class SessionWindowsTest(EndToEndTest):
+
+    GAP_US, DELAY_US = 60_000_000, 10_000_000
+
+    def clicks(self, count: int, rng: random.Random):
+        """Clicks of users who come and go, in the order of time but for up to 10 s."""
+        start = datetime.datetime(2026, 1, 1)
+        rows = []
+        for i in range(count):
+            at_us = i * 2_000 + rng.randrange(self.DELAY_US)
+            burst = at_us // 90_000_000
+            rows.append((burst * 7919 % 50 * 40 + rng.randrange(40), at_us))
+        with open(self.dir / "clicks.ndjson", "w") as out:
+            seconds = {}
+            for user, at_us in rows:
+                second, us = divmod(at_us, 1_000_000)
+                text = seconds.get(second)
+                if text is None:
+                    text = seconds[second] = str(start + datetime.timedelta(seconds=second))
+                out.write(f'{{"user_id":{user},"clicked":"{text}.{us:06d}"}}\n')
+        return rows
+
+    def expected(self, rows):
+        sessions = []
+        last = {}
+        for user, at_us in sorted(rows):
+            found = last.get(user)
+            if found is not None and at_us < found[2] + self.GAP_US:
+                found[2], found[3] = at_us, found[3] + 1
+            else:
+                last[user] = [user, at_us, at_us, 1]
+                sessions.append(last[user])
+        return sorted(map(tuple, sessions))
+
+    def finished(self):
+        start = datetime.datetime(2026, 1, 1)
+        found = []
+        for file in committed_files(self.dir / "sessions"):
+            for line in file.read_text().splitlines():
+                row = json.loads(line)
+                times = [(datetime.datetime.fromisoformat(row[name]) - start)
+                         // datetime.timedelta(microseconds=1) for name in ("started", "ended")]
+                found.append((row["user_id"], *times, row["clicks"]))
+        return sorted(found)
+
+    def test_each_session_is_given_once_though_the_job_is_killed_and_rescaled(self):
+        rng = random.Random(fresh_seed())
+        expected = self.expected(self.clicks(2_000_000 if LONG else 500_000, rng))
+        place = self.dir / "sessions.cairn"
+        kills = sessions_before_the_end = 0
+        for round_ in range(MOST_KILLS + 1):
+            process = subprocess.Popen(
+                [example("session_windows"), "run", ROOT / "examples/embed/sessions.sql",
+                 "--parallelism", str((2, 3, 1)[round_ % 3]), "--interval", "100ms"],
+                cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            if round_ < MOST_KILLS and kill_after_checkpoint(process, place, decided(place),
+                                                             rng.uniform(0, 0.05)):
+                process.communicate()
+                kills += 1
+                sessions_before_the_end = max(sessions_before_the_end, len(self.finished()))
+                continue
+            _, err = process.communicate()
+            self.assertEqual(process.returncode, 0, err)
+            break
+        self.assertGreater(kills, 2, "the job came to its end before it was rescaled")
+        self.assertGreater(sessions_before_the_end, 0, "watermarks closed no session")
+        self.assertEqual(self.finished(), expected)
 
 
 if __name__ == "__main__":
