@@ -92,6 +92,12 @@ cairn_code cairn_partition_open(cairn_store* store, uint32_t index, cairn_partit
 cairn_code cairn_table_declare(cairn_partition* partition, const char* operator_uid,
                                const char* slot, cairn_table** out);
 
+/* The same with a time to live: a value is gone `ttl_ms` after its last write, by the clock "event"
+ * (cairn_partition_advance_watermark), "wall", or "stopped_while_down". */
+cairn_code cairn_table_declare_ttl(cairn_partition* partition, const char* operator_uid,
+                                   const char* slot, int64_t ttl_ms, const char* clock,
+                                   cairn_table** out);
+
 /* Load the newest cut. `checkpoint` (0 = none) and `offsets` may be NULL; offsets live until the
  * store is closed. */
 cairn_code cairn_partition_recover(cairn_partition* partition, uint64_t* checkpoint,
@@ -100,7 +106,10 @@ cairn_code cairn_partition_recover(cairn_partition* partition, uint64_t* checkpo
  * with another number of partitions. */
 size_t cairn_partition_recovered_offsets(const cairn_partition* partition,
                                          const cairn_bytes** offsets);
-/* Free what released views held and publish a view, for about `budget_ns`. */
+/* Let event time, in milliseconds since 1970, come to `time_ms`. It never goes back. */
+cairn_code cairn_partition_advance_watermark(cairn_partition* partition, int64_t time_ms);
+/* Free what released views held and what its time to live has ended, and publish a view, for about
+ * `budget_ns`. */
 void cairn_partition_maintain(cairn_partition* partition, int64_t budget_ns);
 int32_t cairn_partition_checkpoint_due(const cairn_partition* partition);
 

@@ -24,24 +24,40 @@
 #include <utility>
 #include <vector>
 
+#include "cairn/broadcast_state.h"
+#include "cairn/folding_state.h"
 #include "cairn/hash.h"
 #include "cairn/ids.h"
+#include "cairn/list_state.h"
+#include "cairn/map_state.h"
 #include "cairn/operator_state.h"
 #include "cairn/slot_codec.h"
 #include "cairn/state_domain.h"
 #include "cairn/state_table.h"
 #include "cairn/status.h"
-#include "cairn/table.h"
 #include "cairn/timers.h"
+#include "cairn/ttl.h"
+#include "cairn/value_state.h"
 
 namespace cairn {
 inline namespace v0 {
 
 class OutputRows;
 
-/// One value a key: Table<K, V> with the slot codecs of its types.
+/// The state of a key, by kind (docs/state/kinds.md), with the slot codecs of its types.
 template <class K, class V>
-using KeyedState = Table<SlotKey<K>, V, SlotCodec<SlotKey<K>>, SlotCodec<V>>;
+using KeyedState = ValueState<SlotKey<K>, V, SlotCodec<SlotKey<K>>, SlotCodec<V>>;
+template <class K, class V>
+using KeyedList = ListState<SlotKey<K>, V, SlotCodec<SlotKey<K>>, SlotCodec<V>>;
+/// Map keys that are numbers or std::string lie in order, so that ranges of them can be read.
+template <class K, class MK, class V>
+using KeyedMap =
+    MapState<SlotKey<K>, MK, V, SlotCodec<SlotKey<K>>, OrderedSlotCodec<MK>, SlotCodec<V>>;
+template <class K, class V, class Reduce>
+using KeyedReduction = ReducingState<SlotKey<K>, V, Reduce, SlotCodec<SlotKey<K>>, SlotCodec<V>>;
+template <class K, class Aggregate>
+using KeyedAggregate = AggregatingState<SlotKey<K>, Aggregate, SlotCodec<SlotKey<K>>,
+                                        SlotCodec<typename Aggregate::Accumulator>>;
 
 /// Timers of keys: TimerService<K, Namespace> with the slot codecs of its types.
 template <class K, class Namespace = NoNamespace>
@@ -79,13 +95,56 @@ class RuntimeContext {
   /// Declare one value of type V for each key of type K.
   ///
   /// Shape:    `name` names the slot in saved state: not empty, without '|', line feed and NUL.
+  ///           With `ttl` a value is gone when its time is over (docs/state/ttl.md).
   /// Errors:   kInvalidArgument: no state backend, a bad name, a name declared before, or state
   ///           that was restored already.
   template <class K, class V>
-  Result<KeyedState<K, V>*> keyed_state(std::string name) {
-    SlotDescriptor slot = Describe<K, V>(std::move(name));
+  Result<KeyedState<K, V>*> keyed_state(std::string name, TtlConfig ttl = {}) {
+    return Declare<KeyedState<K, V>>(Describe<K, V>(std::move(name), ttl));
+  }
+
+  /// Declare a list of V, or a map from MK to V, for each key. Every element has a TTL of its own.
+  ///
+  /// Errors:   as keyed_state.
+  template <class K, class V>
+  Result<KeyedList<K, V>*> list_state(std::string name, TtlConfig ttl = {}) {
+    return Declare<KeyedList<K, V>>(Describe<K, V>(std::move(name), ttl));
+  }
+  template <class K, class MK, class V>
+  Result<KeyedMap<K, MK, V>*> map_state(std::string name, TtlConfig ttl = {}) {
+    SlotDescriptor slot = Describe<K, V>(std::move(name), ttl);
+    // Another type of map keys would misread what is saved, so it is part of the name.
+    slot.value_codec = SlotEncodingOf<MK>("key").codec + "->" + slot.value_codec;
+    return Declare<KeyedMap<K, MK, V>>(std::move(slot));
+  }
+
+  /// Declare a value for each key into which others are folded: `reduce(so_far, value)`, or an
+  /// Aggregate of cairn/folding_state.h.
+  ///
+  /// Errors:   as keyed_state.
+  template <class K, class V, class Reduce>
+  Result<KeyedReduction<K, V, Reduce>*> reducing_state(std::string name, Reduce reduce,
+                                                       TtlConfig ttl = {}) {
+    return Declare<KeyedReduction<K, V, Reduce>>(Describe<K, V>(std::move(name), ttl),
+                                                 std::move(reduce));
+  }
+  template <class K, class Aggregate>
+  Result<KeyedAggregate<K, Aggregate>*> aggregating_state(std::string name,
+                                                          Aggregate aggregate = {},
+                                                          TtlConfig ttl = {}) {
+    return Declare<KeyedAggregate<K, Aggregate>>(
+        Describe<K, typename Aggregate::Accumulator>(std::move(name), ttl), std::move(aggregate));
+  }
+
+  /// Declare one value that every subtask writes the same.
+  ///
+  /// Errors:   as keyed_state.
+  template <class V>
+  Result<BroadcastState<V, SlotCodec<V>>*> broadcast_state(std::string name) {
+    SlotDescriptor slot = Describe<Bytes, V>(std::move(name), {});
     CAIRN_RETURN_IF_ERROR(CheckDeclaration(slot.name));
-    return Adopt(std::make_unique<KeyedState<K, V>>(place_.domain, std::move(slot), options()));
+    return Adopt(std::make_unique<BroadcastState<V, SlotCodec<V>>>(place_.domain, std::move(slot),
+                                                                   operator_state_options()));
   }
 
   /// Declare timers on keys of type K. `on_timer(const KeyedTimers<K, Namespace>::Timer&)` is
@@ -96,10 +155,9 @@ class RuntimeContext {
   /// Source:   docs/state/timers.md.
   template <class K, class Namespace = NoNamespace, class Fn>
   Result<KeyedTimers<K, Namespace>*> timers(std::string name, Fn on_timer) {
-    SlotDescriptor slot = Describe<K, Namespace>(std::move(name));
-    CAIRN_RETURN_IF_ERROR(CheckDeclaration(slot.name));
-    auto* timers = Adopt(
-        std::make_unique<KeyedTimers<K, Namespace>>(place_.domain, std::move(slot), options()));
+    CAIRN_ASSIGN_OR_RETURN(
+        auto* timers,
+        (Declare<KeyedTimers<K, Namespace>>(Describe<K, Namespace>(std::move(name), {}))));
     clocks_.push_back(
         {[timers, on_timer = std::move(on_timer)](TimeDomain domain, int64_t time) mutable {
            return timers->Advance(domain, time, on_timer);
@@ -121,7 +179,7 @@ class RuntimeContext {
   Result<OperatorStateTable*> operator_state(std::string name);
 
   /// Everything declared, in order: for checkpoint and restore.
-  std::vector<StateTable*> tables() const;
+  const std::vector<StateTable*>& tables() const { return tables_; }
 
   /// Let time pass: fire what is due, in the order of declaration. For the runtime.
   ///
@@ -135,7 +193,7 @@ class RuntimeContext {
 
  private:
   template <class K, class V>
-  SlotDescriptor Describe(std::string name) const {
+  SlotDescriptor Describe(std::string name, TtlConfig ttl) const {
     SlotEncoding key = SlotEncodingOf<K>("key");
     if (std::is_same_v<K, Bytes> && !place_.key_columns.empty()) {
       key.codec = "row";
@@ -151,13 +209,27 @@ class RuntimeContext {
     slot.version = value.version;
     slot.key_columns = std::move(key.columns);
     slot.value_columns = std::move(value.columns);
+    slot.ttl = ttl;
     return slot;
   }
 
+  template <class State, class... More>
+  Result<State*> Declare(SlotDescriptor slot, More&&... more) {
+    CAIRN_RETURN_IF_ERROR(CheckDeclaration(slot.name));
+    return Adopt(std::make_unique<State>(place_.domain, std::move(slot), options(),
+                                         std::forward<More>(more)...));
+  }
+
+  /// Own `state`, and know its table for checkpoint and restore.
   template <class State>
   State* Adopt(std::unique_ptr<State> state) {
     State* declared = state.get();
-    tables_.push_back(std::move(state));
+    if constexpr (std::is_base_of_v<StateTable, State>) {
+      tables_.push_back(declared);
+    } else {
+      tables_.push_back(&declared->state());
+    }
+    owned_.emplace_back(std::move(state));
     return declared;
   }
 
@@ -166,6 +238,7 @@ class RuntimeContext {
             .range = place_.range,
             .slot_hash_seed = place_.slot_hash_seed};
   }
+  OperatorStateOptions operator_state_options() const;
   Status CheckDeclaration(std::string_view name) const;
 
   /// The timers of one slot, without their types.
@@ -175,7 +248,8 @@ class RuntimeContext {
   };
 
   const OperatorPlace place_;
-  std::vector<std::unique_ptr<StateTable>> tables_;
+  std::vector<std::shared_ptr<void>> owned_;
+  std::vector<StateTable*> tables_;  ///< of what is owned, in the order of declaration
   std::vector<SlotClock> clocks_;
   int64_t watermark_ = std::numeric_limits<int64_t>::min();
   bool sealed_ = false;

@@ -19,6 +19,7 @@
 #include "cairn/bytes.h"
 #include "cairn/codec.h"
 #include "cairn/column_spec.h"
+#include "cairn/ordered_codec.h"
 
 namespace cairn {
 inline namespace v0 {
@@ -43,6 +44,28 @@ struct SlotCodecOf<T, false> {
 
 template <class T>
 using SlotCodec = typename detail::SlotCodecOf<T>::type;
+
+namespace detail {
+
+template <class T>
+struct OrderedSlotCodecOf {
+  using type = SlotCodec<T>;
+};
+template <class T>
+  requires std::is_arithmetic_v<T>
+struct OrderedSlotCodecOf<T> {
+  using type = OrderedNumberCodec<T>;
+};
+template <>
+struct OrderedSlotCodecOf<std::string> {
+  using type = OrderedTextCodec<std::string>;
+};
+
+}  // namespace detail
+
+/// The codec of a map key: one whose bytes lie in order, where T has one.
+template <class T>
+using OrderedSlotCodec = typename detail::OrderedSlotCodecOf<T>::type;
 
 /// The type a table keeps for keys of type K: std::string keys lie in it as Bytes, found by
 /// std::string_view.

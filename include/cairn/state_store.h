@@ -36,6 +36,7 @@
 
 #include "cairn/hash.h"
 #include "cairn/runtime_context.h"
+#include "cairn/savepoint.h"
 #include "cairn/slot_codec.h"
 #include "cairn/status.h"
 #include "cairn/view.h"
@@ -175,7 +176,8 @@ class Partition {
   /// True when checkpoint.interval has passed since the last one began and Checkpoint would join.
   bool CheckpointDue() const;
 
-  /// Let event time come to `time_ms`: no older event is expected. Fires the timers of event time
+  /// Let event time come to `time_ms`: no older event is expected. State whose TTL goes by event
+  /// time lives and dies by it. Fires the timers of event time
   /// that are due, operator by operator in the order of their uids. It never goes back; after
   /// Recover it is unknown until this is called.
   ///
@@ -190,8 +192,9 @@ class Partition {
   /// timer is pending.
   std::optional<int64_t> NextTimer(TimeDomain domain) const;
 
-  /// Work off what the state owes, for about `budget`: free what released views held, publish a
-  /// view that a reader asked for. Call it between events.
+  /// Work off what the state owes, for about `budget`: free what released views held, sweep what
+  /// its TTL has ended, publish a view that a reader asked for. Call it between events; TTLs of
+  /// wall clocks go by the time of these calls.
   void Maintain(std::chrono::nanoseconds budget = std::chrono::microseconds(100));
 
   /// Cut the state as it is now, for readers on any thread. Release it before the store goes.
@@ -209,6 +212,7 @@ class Partition {
   Partition(std::shared_ptr<store::Core> core, uint32_t index);
   Status CheckThread() const;
   Status AdvanceTime(TimeDomain domain, int64_t time_ms);
+  bool Sweep();
   void ApplyCommitted();
   void Publish();
 
@@ -241,6 +245,17 @@ class StateStore {
   ///           kUnavailable.
   static Result<std::unique_ptr<StateStore>> Open(std::string_view uri,
                                                   Options options = Options());
+
+  /// Make the first cut of a store that never ran, from rows, in fixed memory: give each slot with
+  /// AddSlot(state->descriptor()), its rows with Put, then Commit. Open of file://`directory` then
+  /// recovers it, with `offsets`: Recovered::offsets of a store of one partition, all_offsets of
+  /// any other.
+  ///
+  /// Shape:    `options` as for Open; of them `name` and `state.key_groups` count.
+  /// Errors:   kInvalidArgument: the place holds a checkpoint · as SavepointWriter::Create.
+  static Result<std::unique_ptr<SavepointWriter>> Seed(const std::string& directory,
+                                                       const Options& options,
+                                                       std::string_view offsets = {});
 
   /// Waits for a persist that is running; a checkpoint that was not begun fails as kCancelled.
   ~StateStore();

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,16 @@ namespace {
 std::string_view TextOf(cairn_bytes bytes) { return ViewOf(bytes); }
 
 cairn_bytes BytesOf(std::string_view text) { return {text.data(), text.size()}; }
+
+Status Declare(cairn_partition* partition, const char* operator_uid, const char* slot,
+               const cairn::TtlConfig& ttl, cairn_table** out) {
+  CAIRN_ASSIGN_OR_RETURN(
+      auto* table,
+      (partition->partition->Operator(operator_uid)->keyed_state<Bytes, std::string>(slot, ttl)));
+  partition->tables.push_back(std::make_unique<cairn_table>(cairn_table{table}));
+  *out = partition->tables.back().get();
+  return {};
+}
 
 /// A number of an option.
 template <class T>
@@ -179,13 +190,23 @@ cairn_code cairn_partition_open(cairn_store* store, uint32_t index, cairn_partit
 
 cairn_code cairn_table_declare(cairn_partition* partition, const char* operator_uid,
                                const char* slot, cairn_table** out) {
+  return Call([&] { return Declare(partition, operator_uid, slot, {}, out); });
+}
+
+cairn_code cairn_table_declare_ttl(cairn_partition* partition, const char* operator_uid,
+                                   const char* slot, int64_t ttl_ms, const char* clock,
+                                   cairn_table** out) {
   return Call([&]() -> Status {
-    CAIRN_ASSIGN_OR_RETURN(
-        auto* table,
-        (partition->partition->Operator(operator_uid)->keyed_state<Bytes, std::string>(slot)));
-    partition->tables.push_back(std::make_unique<cairn_table>(cairn_table{table}));
-    *out = partition->tables.back().get();
-    return {};
+    const std::optional<cairn::TtlClock> known = cairn::TtlClockOf(clock);
+    if (!known.has_value() || ttl_ms <= 0) {
+      return Status::InvalidArgument(
+          "a time to live is a positive number of milliseconds of the clock event, wall or "
+          "stopped_while_down");
+    }
+    cairn::TtlConfig ttl;
+    ttl.ttl_ms = ttl_ms;
+    ttl.clock = *known;
+    return Declare(partition, operator_uid, slot, ttl, out);
   });
 }
 
@@ -203,6 +224,10 @@ size_t cairn_partition_recovered_offsets(const cairn_partition* partition,
                                          const cairn_bytes** offsets) {
   *offsets = partition->offsets.data();
   return partition->offsets.size();
+}
+
+cairn_code cairn_partition_advance_watermark(cairn_partition* partition, int64_t time_ms) {
+  return Call([&] { return partition->partition->AdvanceWatermark(time_ms); });
 }
 
 void cairn_partition_maintain(cairn_partition* partition, int64_t budget_ns) {

@@ -135,7 +135,11 @@ Result<std::unique_ptr<SavepointWriter>> CreateSavepoint(env::FileSystem* files,
         fmt::format("{} key groups: a job has 1 to {}", options.key_groups, kMaxKeyGroups));
   }
   if (options.key_groups != 0) build.key_groups = options.key_groups;
-  CAIRN_ASSIGN_OR_RETURN(auto builder, CutBuilder::Open(std::move(build)));
+  return CreateSavepointFor(std::move(build));
+}
+
+Result<std::unique_ptr<SavepointWriter>> CreateSavepointFor(CutBuilderOptions options) {
+  CAIRN_ASSIGN_OR_RETURN(auto builder, CutBuilder::Open(std::move(options)));
   return std::unique_ptr<SavepointWriter>(std::make_unique<CutSavepointWriter>(std::move(builder)));
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cairn/savepoint.h"
+#include "checkpoint/cut_builder.h"
 #include "env/file_system.h"
 
 namespace cairn::checkpoint {
@@ -20,5 +21,8 @@ Result<std::unique_ptr<SavepointReader>> OpenSavepoint(env::FileSystem* files,
 Result<std::unique_ptr<SavepointWriter>> CreateSavepoint(env::FileSystem* files,
                                                          const std::string& place,
                                                          SavepointWriterOptions options);
+
+/// The same for a job of the caller's: `options` say which, and where it goes on.
+Result<std::unique_ptr<SavepointWriter>> CreateSavepointFor(CutBuilderOptions options);
 
 }  // namespace cairn::checkpoint

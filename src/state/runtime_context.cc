@@ -23,7 +23,7 @@ Status RuntimeContext::CheckDeclaration(std::string_view name) const {
     return Status::InvalidArgument(what +
                                    "a name must not be empty nor hold '|', a line feed or a NUL");
   }
-  const bool taken = std::any_of(tables_.begin(), tables_.end(), [&](const auto& table) {
+  const bool taken = std::any_of(tables_.begin(), tables_.end(), [&](const StateTable* table) {
     return table->descriptor().name == name;
   });
   if (taken) return Status::InvalidArgument(what + "the name is taken by another declaration");
@@ -38,12 +38,17 @@ Result<OperatorStateTable*> RuntimeContext::operator_state(std::string name) {
   slot.name = std::move(name);
   slot.kind = SlotKind::kOperatorValue;
   slot.key_codec = slot.value_codec = "bytes";
+  return Adopt(std::make_unique<OperatorStateTable>(place_.domain, std::move(slot),
+                                                    operator_state_options()));
+}
+
+OperatorStateOptions RuntimeContext::operator_state_options() const {
   OperatorStateOptions options;
   options.subtask = place_.subtask;
   options.parallelism = place_.parallelism;
   options.key_groups = place_.key_groups;
   options.slot_hash_seed = place_.slot_hash_seed;
-  return Adopt(std::make_unique<OperatorStateTable>(place_.domain, std::move(slot), options));
+  return options;
 }
 
 Status RuntimeContext::AdvanceTime(TimeDomain domain, int64_t time_ms) {
@@ -59,12 +64,6 @@ std::optional<int64_t> RuntimeContext::NextTimer(TimeDomain domain) const {
     if (next.has_value()) first = std::min(first.value_or(*next), *next);
   }
   return first;
-}
-
-std::vector<StateTable*> RuntimeContext::tables() const {
-  std::vector<StateTable*> all;
-  for (const auto& table : tables_) all.push_back(table.get());
-  return all;
 }
 
 }  // namespace v0

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/units.h"
+#include "checkpoint/savepoint.h"
 #include "engine/backend_uri.h"
 #include "store/offset_text.h"
 
@@ -45,7 +46,34 @@ Status CheckOptions(const StateStoreOptions& options) {
   return {};
 }
 
+/// What a place must say of the store it belongs to.
+checkpoint::Pipeline PipelineOf(const StateStoreOptions& options) {
+  checkpoint::Pipeline pipeline;
+  pipeline.job = options.name;
+  pipeline.components.push_back({"source", std::string(kOffsetsSource), "{}", false});
+  return pipeline;
+}
+
 }  // namespace
+
+Result<std::unique_ptr<SavepointWriter>> SeedStore(const Environment& environment,
+                                                   const std::string& directory,
+                                                   const StateStoreOptions& options,
+                                                   std::string_view offsets) {
+  CAIRN_RETURN_IF_ERROR(CheckOptions(options));
+  checkpoint::CutBuilderOptions build;
+  build.files = environment.files != nullptr ? environment.files : env::PosixFileSystem();
+  build.clock = environment.clock;
+  build.random = environment.random;
+  build.place = directory;
+  build.key_groups = options.state.key_groups;
+  build.pipeline = PipelineOf(options);
+  checkpoint::SourceOffsets source;
+  source.source = kOffsetsSource;
+  source.splits.push_back({PartitionText(0), OffsetsText(offsets), false});
+  build.sources.push_back(std::move(source));
+  return checkpoint::CreateSavepointFor(std::move(build));
+}
 
 Core::Core(StateStoreOptions options, Environment environment)
     : options_(std::move(options)),
@@ -80,8 +108,7 @@ Result<std::shared_ptr<Core>> Core::Open(std::string_view uri, StateStoreOptions
 
 Status Core::OpenPlace(const Environment& environment) {
   checkpoint::StoreOptions options;
-  options.pipeline.job = options_.name;
-  options.pipeline.components.push_back({"source", std::string(kOffsetsSource), "{}", false});
+  options.pipeline = PipelineOf(options_);
   options.key_groups = options_.state.key_groups;
   options.retained = options_.checkpoint.retained;
   options.rebase_chunks = options_.checkpoint.rebase_chunks;

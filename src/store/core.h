@@ -39,6 +39,12 @@ struct Environment {
   std::function<void(checkpoint::Step)> observer;
 };
 
+/// As StateStore::Seed.
+Result<std::unique_ptr<SavepointWriter>> SeedStore(const Environment& environment,
+                                                   const std::string& directory,
+                                                   const StateStoreOptions& options,
+                                                   std::string_view offsets);
+
 /// What one partition brings to a checkpoint.
 struct Joined {
   View view;
@@ -96,6 +102,7 @@ class Core : public std::enable_shared_from_this<Core> {
   const checkpoint::Cut* cut() const { return cut_.get(); }
   std::vector<std::string> notes() const;
   int64_t NowNanos() const { return clock_->MonotonicNanos(); }
+  int64_t UnixMillis() const { return clock_->UnixMillis(); }
 
   Status ClaimPartition(uint32_t index);
   /// What the cut says of partition `index`'s input.

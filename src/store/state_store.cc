@@ -14,6 +14,8 @@ namespace {
 
 /// Hundreds of pieces of garbage that are freed between two looks at the clock.
 constexpr size_t kPollSteps = 1;
+/// Rows that are swept between two looks at the clock: some microseconds.
+constexpr size_t kSweepSteps = 64;
 
 }  // namespace
 
@@ -126,6 +128,7 @@ Result<Recovered> Partition::Recover() {
   CAIRN_RETURN_IF_ERROR(core_->NoteRecovered(state_->index, {tables.begin(), tables.end()}, epoch,
                                              std::move(receipt)));
   state_->recovered = true;
+  state_->domain->AdvanceWallTime(core_->UnixMillis());
   return recovered;
 }
 
@@ -161,6 +164,7 @@ Status Partition::AdvanceTime(TimeDomain domain, int64_t time_ms) {
 }
 
 Status Partition::AdvanceWatermark(int64_t time_ms) {
+  if (CheckThread().ok() && state_->recovered) state_->domain->AdvanceEventTime(time_ms);
   return AdvanceTime(TimeDomain::kEvent, time_ms);
 }
 
@@ -199,12 +203,23 @@ void Partition::Maintain(std::chrono::nanoseconds budget) {
   if (!CheckThread().ok()) return;
   ApplyCommitted();
   Publish();
+  // Not before the saved state is there, which knows what the clocks showed.
+  if (state_->recovered) state_->domain->AdvanceWallTime(core_->UnixMillis());
   const int64_t end_ns = core_->NowNanos() + budget.count();
-  do {
+  bool more = true;
+  while (more && core_->NowNanos() < end_ns) {
     const uint64_t before = state_->domain->ViewBytes();
     state_->domain->Poll(kPollSteps);
-    if (state_->domain->ViewBytes() == before) return;
-  } while (core_->NowNanos() < end_ns);
+    more = Sweep() || state_->domain->ViewBytes() != before;
+  }
+}
+
+bool Partition::Sweep() {
+  size_t steps = 0;
+  for (const auto& [uid, context] : state_->operators) {
+    for (StateTable* table : context->tables()) steps += table->Maintain(kSweepSteps);
+  }
+  return steps > 0;
 }
 
 View Partition::Capture() { return state_->domain->Capture(); }
@@ -226,6 +241,12 @@ Result<std::unique_ptr<StateStore>> StateStore::Open(std::string_view uri, Optio
   CAIRN_ASSIGN_OR_RETURN(std::shared_ptr<store::Core> core,
                          store::Core::Open(uri, std::move(options), {}));
   return FromCore(std::move(core));
+}
+
+Result<std::unique_ptr<SavepointWriter>> StateStore::Seed(const std::string& directory,
+                                                          const Options& options,
+                                                          std::string_view offsets) {
+  return store::SeedStore({}, directory, options, offsets);
 }
 
 std::unique_ptr<StateStore> StateStore::FromCore(std::shared_ptr<store::Core> core) {

@@ -66,59 +66,33 @@ TEST(StateStore, GivesStateAndOffsetsOfOneCutBack) {
   EXPECT_EQ(service.CountOf("a"), 2);
 }
 
-/// A partition with timers on names; notes what fires.
-struct AlarmService {
-  std::unique_ptr<StateStore> store;
-  Partition* partition = nullptr;
-  KeyedTimers<std::string>* timers = nullptr;
-  std::vector<std::string> fired;
-
-  explicit AlarmService(StoreWorld* world) {
-    store = *world->Open();
-    partition = *store->OpenPartition(0);
-    timers =
-        *partition->Operator("alarm")->timers<std::string>("alarms", [this](const auto& timer) {
-          fired.push_back(std::string(timer.key) + "@" + std::to_string(timer.time));
-        });
-  }
-};
-
-TEST(StateStoreTimers, FireOnceInOrderAcrossARecovery) {
+TEST(StateStore, IsSeededFromRows) {
   StoreWorld world;
   {
-    AlarmService service(&world);
-    ASSERT_TRUE(service.partition->Recover().ok());
-    for (const auto& [name, time] : {std::pair("c", 30), {"a", 10}, {"b", 20}, {"d", 40}}) {
-      ASSERT_TRUE(service.timers->Register(TimeDomain::kEvent, name, time).ok());
+    auto scratch = *StateStore::Open("memory://");
+    auto* counts = *(*scratch->OpenPartition(0))
+                        ->Operator("count")
+                        ->keyed_state<std::string, int64_t>("counts");
+    auto writer = store::SeedStore({&world.files, &world.clock, &world.random, {}}, "/place",
+                                   StateStoreOptions(), "line 1000");
+    ASSERT_TRUE(writer.ok()) << writer.status().ToString();
+    const Result<size_t> slot = (*writer)->AddSlot(counts->descriptor());
+    ASSERT_TRUE(slot.ok());
+    for (int64_t i = 0; i < 1000; ++i) {
+      std::string value(sizeof(i), '\0');
+      Codec<int64_t>().Encode(i, value.data());
+      ASSERT_TRUE((*writer)->Put(*slot, "user" + std::to_string(i), value).ok());
     }
-    EXPECT_EQ(service.partition->NextTimer(TimeDomain::kEvent), 10);
-    ASSERT_TRUE(service.partition->AdvanceWatermark(20).ok());
-    EXPECT_THAT(service.fired, ElementsAre("a@10", "b@20"));
-    ASSERT_TRUE(service.partition->Checkpoint("")->Wait().ok());
-    ASSERT_TRUE(service.partition->AdvanceWatermark(30).ok());  // after the cut: fires again
+    const Result<SavepointSummary> done = (*writer)->Commit();
+    ASSERT_TRUE(done.ok()) << done.status().ToString();
+    EXPECT_EQ(done->rows, 1000U);
   }
-  AlarmService service(&world);
-  EXPECT_EQ(service.partition->AdvanceWatermark(25).code(), StatusCode::kInvalidArgument)
-      << "nothing fires before Recover";
-  ASSERT_TRUE(service.partition->Recover().ok());
-  ASSERT_TRUE(service.partition->AdvanceWatermark(25).ok());
-  EXPECT_THAT(service.fired, ElementsAre());
-  EXPECT_EQ(service.partition->NextTimer(TimeDomain::kEvent), 30);
-  ASSERT_TRUE(service.partition->AdvanceWatermark(100).ok());
-  EXPECT_THAT(service.fired, ElementsAre("c@30", "d@40"));
-  EXPECT_EQ(service.partition->Operator("alarm")->watermark(), 100);
-  EXPECT_EQ(service.partition->NextTimer(TimeDomain::kEvent), std::nullopt);
-}
-
-TEST(StateStoreTimers, OfProcessingTimeGoByTheClockThatTheCallerGives) {
-  StoreWorld world;
-  AlarmService service(&world);
-  ASSERT_TRUE(service.partition->Recover().ok());
-  ASSERT_TRUE(service.timers->Register(TimeDomain::kProcessing, "a", 10).ok());
-  ASSERT_TRUE(service.partition->AdvanceWatermark(1000).ok());
-  EXPECT_THAT(service.fired, ElementsAre());
-  ASSERT_TRUE(service.partition->AdvanceClock(10).ok());
-  EXPECT_THAT(service.fired, ElementsAre("a@10"));
+  CountingService service = CountingService::Start(&world);
+  EXPECT_EQ(service.start.offsets, "line 1000");
+  EXPECT_EQ(service.start.rows, 1000U);
+  EXPECT_EQ(service.CountOf("user321"), 321);
+  service.Count("user321");
+  EXPECT_TRUE(service.partition->Checkpoint("line 1001")->Wait().ok());
 }
 
 TEST(StateStore, KeepsOffsetsOfAnyBytes) {

@@ -11,8 +11,12 @@ namespace {
 
 /// Hundreds of pieces of garbage returned after a commit: a few microseconds.
 constexpr size_t kPollSteps = 4;
+/// Rows of a table that are swept after a batch when their TTL has ended.
+constexpr size_t kSweepSteps = 256;
 /// A view may go without a control word: a waiting subtask looks again so often.
 constexpr int64_t kMemoryTickMs = 5;
+/// Timers may be due in thousands of years, and the wall clock may be set.
+constexpr int64_t kLongestWaitMs = 60'000;
 
 }  // namespace
 
@@ -77,11 +81,18 @@ std::optional<int64_t> Task::RestoredWatermark() const {
   return std::nullopt;
 }
 
-/// Every operator learns again what the watermark was before anything else happens.
+/// State lives and dies by watermarks that rows have told, not by the end of the input.
+Status Task::AdvanceWatermark(int64_t time_ms) {
+  domain_->AdvanceEventTime(time_ms);
+  return chain_->OnWatermark(time_ms);
+}
+
+/// The clocks show what they must before anything else happens.
 Status Task::Begin() {
   started_ = true;
+  domain_->AdvanceWallTime(clock_->UnixMillis());
   if (!watermarks_.has_value() || !watermarks_->watermark().has_value()) return {};
-  return chain_->OnWatermark(*watermarks_->watermark());
+  return AdvanceWatermark(*watermarks_->watermark());
 }
 
 Status Task::RunSource() {
@@ -109,9 +120,9 @@ Status Task::RunSource() {
     std::optional<int64_t> watermark;
     if (watermarks_.has_value()) watermark = watermarks_->Observe(*rows);
     CAIRN_RETURN_IF_ERROR(chain_->Emit(Batch{std::move(rows)}));
-    if (watermark.has_value()) CAIRN_RETURN_IF_ERROR(chain_->OnWatermark(*watermark));
+    if (watermark.has_value()) CAIRN_RETURN_IF_ERROR(AdvanceWatermark(*watermark));
     CAIRN_RETURN_IF_ERROR(FireProcessingTimers());
-    NoteStateBytes();
+    MaintainState();
   }
 }
 
@@ -119,7 +130,8 @@ Result<std::optional<std::variant<Control, Delivery>>> Task::AwaitEvent() {
   std::optional<int64_t> due_ms;
   if (started_ && !input_ended_) due_ms = chain_->NextProcessingTime();
   if (due_ms.has_value()) {
-    return mailbox_.NextFor(std::max<int64_t>(0, *due_ms - clock_->UnixMillis()));
+    const int64_t now_ms = clock_->UnixMillis();
+    return mailbox_.NextFor(*due_ms <= now_ms ? 0 : std::min(*due_ms - now_ms, kLongestWaitMs));
   }
   CAIRN_ASSIGN_OR_RETURN(auto event, mailbox_.Next());
   return std::optional(std::move(event));
@@ -175,12 +187,12 @@ Status Task::HandleDelivery(Delivery delivery) {
   if (Batch* batch = std::get_if<Batch>(&delivery.message.content)) {
     CAIRN_RETURN_IF_ERROR(AwaitMemory());
     CAIRN_RETURN_IF_ERROR(chain_->Emit(std::move(*batch)));
-    NoteStateBytes();
+    MaintainState();
     return {};
   }
   if (const Watermark* watermark = std::get_if<Watermark>(&delivery.message.content)) {
     const std::optional<int64_t> grown = valve_.OnWatermark(delivery.channel, watermark->time_ms);
-    return grown.has_value() ? chain_->OnWatermark(*grown) : Status();
+    return grown.has_value() ? AdvanceWatermark(*grown) : Status();
   }
   return Align(std::move(delivery));
 }
@@ -193,7 +205,7 @@ Status Task::Align(Delivery delivery) {
   } else {
     complete = aligner_.OnEnd(delivery.channel);
     if (const std::optional<int64_t> grown = valve_.OnEnd(delivery.channel)) {
-      CAIRN_RETURN_IF_ERROR(chain_->OnWatermark(*grown));
+      CAIRN_RETURN_IF_ERROR(AdvanceWatermark(*grown));
     }
   }
   if (complete.has_value()) {
@@ -223,6 +235,13 @@ Status Task::TakeSnapshot(const Barrier& barrier) {
   CAIRN_RETURN_IF_ERROR(chain_->Prepare(barrier.id, &snapshot.prepared));
   listener_->OnSnapshot(options_.index, std::move(snapshot));
   return options_.async_snapshots ? Status() : AwaitResume(barrier.id);
+}
+
+void Task::MaintainState() {
+  if (tables().empty()) return;
+  domain_->AdvanceWallTime(clock_->UnixMillis());
+  for (state::StateTable* table : tables()) table->Maintain(kSweepSteps);
+  NoteStateBytes();
 }
 
 void Task::NoteStateBytes() {

@@ -101,6 +101,7 @@ class Task {
   Status RunKeyed();
   std::optional<int64_t> RestoredWatermark() const;
   Status Begin();
+  Status AdvanceWatermark(int64_t time_ms);
   /// Wait for the next event; nothing when a processing-time timer is due first.
   Result<std::optional<std::variant<Control, Delivery>>> AwaitEvent();
   Status FireProcessingTimers();
@@ -112,6 +113,7 @@ class Task {
   Status TakeSnapshot(const Barrier& barrier);
   Status AwaitResume(base::CheckpointId id);
   Status AwaitMemory();
+  void MaintainState();
   void NoteStateBytes();
 
   const TaskOptions options_;

@@ -140,6 +140,30 @@ static void recovers_and_reads_views(const char* uri) {
   cairn_store_close(s.store);
 }
 
+static void forgets_what_its_time_to_live_has_ended(void) {
+  struct service s = {NULL, NULL, NULL};
+  cairn_bytes key = text("k");
+  cairn_bytes value = text("v");
+  EXPECT(cairn_store_open("memory://", NULL, &s.store) == CAIRN_OK);
+  EXPECT(cairn_partition_open(s.store, 0, &s.partition) == CAIRN_OK);
+  EXPECT(cairn_table_declare_ttl(s.partition, "c", "rows", 100, "moon", &s.table) ==
+         CAIRN_INVALID_ARGUMENT);
+  EXPECT(cairn_table_declare_ttl(s.partition, "c", "rows", 100, "event", &s.table) == CAIRN_OK);
+  EXPECT(cairn_partition_advance_watermark(s.partition, 1000) == CAIRN_INVALID_ARGUMENT);
+  EXPECT(cairn_partition_recover(s.partition, NULL, NULL) == CAIRN_OK);
+  EXPECT(cairn_partition_advance_watermark(s.partition, 1000) == CAIRN_OK);
+  EXPECT(cairn_table_put(s.table, 1, &key, &value, NULL) == CAIRN_OK);
+  EXPECT(cairn_partition_advance_watermark(s.partition, 1099) == CAIRN_OK);
+  EXPECT(cairn_table_get(s.table, 1, &key, &value) == CAIRN_OK);
+  EXPECT(value.size == 1);
+  EXPECT(cairn_partition_advance_watermark(s.partition, 1110) == CAIRN_OK);
+  EXPECT(cairn_table_get(s.table, 1, &key, &value) == CAIRN_OK);
+  EXPECT(value.data == NULL);
+  cairn_partition_maintain(s.partition, 1000000);
+  EXPECT(cairn_table_size(s.table) == 0);
+  cairn_store_close(s.store);
+}
+
 static void tells_what_is_wrong(const char* uri) {
   cairn_store* store = NULL;
   cairn_options* options = cairn_options_new();
@@ -168,6 +192,7 @@ int main(int argc, char** argv) {
   snprintf(uri, sizeof uri, "file://%s/place", argv[1]);
   writes_batches_and_checkpoints(uri);
   recovers_and_reads_views(uri);
+  forgets_what_its_time_to_live_has_ended();
   tells_what_is_wrong(uri);
   printf("%d failures\n", failures);
   return failures == 0 ? 0 : 1;

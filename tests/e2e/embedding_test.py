@@ -104,6 +104,63 @@ class EventLoopTest(EndToEndTest):
         self.assertIn("text:5000", shown.stdout)
 
 
+class RateLimiterTest(EndToEndTest):
+
+    def test_lets_through_what_a_window_allows_and_forgets_idle_clients(self):
+        rng = random.Random(fresh_seed())
+        now, requests = 0, []
+        for _ in range(20_000):
+            now += rng.choice([0, 1, 5, 20])
+            requests.append((now, f"client{rng.randrange(200) if now < 60_000 else 0}"))
+        requests.append((now + 5000, "client0"))
+        file = self.dir / "requests.csv"
+        file.write_text("")
+        for part in range(3):  # killed between any two of them, it would go on the same
+            with open(file, "a") as out:
+                out.writelines(f"{at},{client}\n" for at, client
+                               in requests[part * 7000:(part + 1) * 7000])
+            done = subprocess.run([example("rate_limiter"), file, self.dir / "state", "3", "1000"],
+                                  capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        windows, allowed = {}, 0
+        for at, client in requests:
+            begun, count = windows.get(client, (at, 0))
+            if at >= begun + 1000:
+                begun, count = at, 0
+            windows[client] = (begun, count + 1)
+            allowed += count < 3
+        self.assertEqual(done.stdout.splitlines(),
+                         [f"allowed {allowed}", f"refused {len(requests) - allowed}", "clients 1"])
+
+
+class FeatureStoreTest(EndToEndTest):
+
+    def test_features_of_ranges_agree_over_restarts(self):
+        rng = random.Random(fresh_seed())
+        payments = [(f"user{rng.randrange(20)}", rng.randrange(10_000), rng.randrange(1, 100))
+                    for _ in range(20_000)]
+        file = self.dir / "payments.csv"
+        for part in range(2):
+            with open(file, "a") as out:
+                out.writelines(f"{user},{at},{amount}\n" for user, at, amount
+                               in payments[part * 10_000:(part + 1) * 10_000])
+            questions = [("user3", 1000, 2000), ("user19", 0, 10_000), ("nobody", 0, 10_000)]
+            done = subprocess.run(
+                [example("feature_store"), file, self.dir / "state",
+                 *(str(part) for question in questions for part in question)],
+                capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            expected = []
+            for user, begin, end in questions:
+                sums = {}
+                for who, at, amount in payments[:(part + 1) * 10_000]:
+                    if who == user and begin <= at < end:
+                        sums[at] = sums.get(at, 0) + amount
+                expected.append(f"{user} {len(sums)} payments, {sum(sums.values())} in all, "
+                                f"{max(sums.values(), default=0)} the largest")
+            self.assertEqual(done.stdout.splitlines(), expected)
+
+
 class CustomOperatorTest(EndToEndTest):
 
     def purchases(self, count: int, seed: int):
