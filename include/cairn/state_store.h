@@ -169,8 +169,8 @@ class Partition {
   /// Shape:    offsets of at most kOffsetBytesMax.
   /// Errors:   kUnavailable: the checkpoint before is still on its way; try again later · kFenced ·
   ///           kInvalidArgument: not recovered yet, no checkpoint place, offsets too long.
-  /// Cost:     tens of microseconds at any size of the state, most of it to wake the executor's
-  ///           thread; nothing is copied. One checkpoint in 65,536 writes a small record.
+  /// Cost:     tens of microseconds at any size of the state, as it wakes the executor's thread;
+  ///           nothing is copied. One checkpoint in 65,536 writes a small record.
   Result<CheckpointHandle> Checkpoint(std::string_view offsets);
 
   /// True when checkpoint.interval has passed since the last one began and Checkpoint would join.
