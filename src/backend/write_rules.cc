@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/coding.h"
 #include "base/units.h"
 #include "cairn/hash.h"
 
@@ -79,6 +80,14 @@ Status CheckMerged(const BackendOptions& options, const KeyLayout& layout, const
       "{}: appending {} to a value of {} passes the limit of {}",
       DescribeKey(layout, entry.operator_id, entry.key), base::FormatBytes(entry.value.size()),
       base::FormatBytes(bytes_before), base::FormatBytes(options.value_bytes_max)));
+}
+
+Result<bool> IsExpired(std::string_view value, int64_t now_ms) {
+  if (value.size() < sizeof(now_ms)) {
+    return Status::Corruption(fmt::format(
+        "the value of an expiring slot has {} bytes, fewer than its expiry time", value.size()));
+  }
+  return base::LoadLE<int64_t>(value.data()) <= now_ms;
 }
 
 std::string DescribeKey(const KeyLayout& layout, OperatorId op, std::string_view stored) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every backend asks of a write, so that they refuse the same ones.
+// What every backend asks of a write, so that they refuse the same ones, and when a row is dead.
 //
 // Threads: pure functions.
 #pragma once
@@ -26,6 +26,11 @@ Status CheckBatch(const BackendOptions& options, const format::KeyLayout& layout
 /// Errors:   kInvalidArgument over the limit, naming operator, slot and key.
 Status CheckMerged(const BackendOptions& options, const format::KeyLayout& layout,
                    const WriteEntry& entry, uint64_t bytes_before);
+
+/// True when `value`, of a slot whose values begin with their expiry time, is dead at `now_ms`.
+///
+/// Errors:   kCorruption when it is shorter than that time.
+Result<bool> IsExpired(std::string_view value, int64_t now_ms);
 
 /// "operator 00000000000000ab, slot counts, key 'k1'" for messages; long keys are cut.
 std::string DescribeKey(const format::KeyLayout& layout, OperatorId op, std::string_view stored);

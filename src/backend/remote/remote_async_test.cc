@@ -268,6 +268,7 @@ TEST(RemoteCoalescing, ReadsAKeyOfSeveralWaitersOnce) {
   ASSERT_TRUE(runner.cold.io.RunOne());
   runner.cold.queue->RunReady();
   for (auto& read : reads) EXPECT_EQ(*read.TakeOutcome(), "0");
+  EXPECT_EQ(runner.pool->reads + runner.pool->batch_reads, 1u);
 }
 
 TEST(RemoteCoalescing, SendsARoundThatIsFull) {

@@ -5,17 +5,17 @@
 #include <utility>
 
 namespace cairn::backend {
-namespace {
-
-StateValue ToStateValue(const PoolValue& value) {
-  return value == nullptr ? StateValue() : StateValue(*value);
-}
-
-}  // namespace
 
 const PoolValue& ErasedOverLoader() {
   static const auto* const marker = new PoolValue(std::make_shared<const std::string>("erased"));
   return *marker;
+}
+
+std::optional<std::string> LegacyKeyOf(const format::KeyLayout& layout, std::string_view key) {
+  const format::StoredKey parts = layout.Parse(key);
+  if (parts.kind != format::StoredKeyKind::kOperatorState) return std::nullopt;
+  if (layout.Parse(parts.user_key).kind != format::StoredKeyKind::kRaw) return std::nullopt;
+  return std::string(parts.user_key);
 }
 
 RemoteReadBackend::Lookup::Lookup(RemoteReadBackend* backend, std::vector<StateKey> keys)
@@ -32,6 +32,19 @@ RemoteReadBackend::Lookup::~Lookup() {
   backend_->RunPurges();
 }
 
+/// Take an answer. An operator-state row that is absent is looked for under its legacy key.
+Status RemoteReadBackend::Lookup::Settle(size_t position, PoolValue value) {
+  StateKey& key = keys_[position];
+  CAIRN_RETURN_IF_ERROR(backend_->expiry_.Hide(key, &value));
+  if (value != nullptr) {
+    values_[position] = StateValue(*value);
+  } else if (std::optional<std::string> legacy = LegacyKeyOf(backend_->layout_, key.key)) {
+    key.key = *std::move(legacy);
+    open_.push_back(position);
+  }
+  return {};
+}
+
 Status RemoteReadBackend::Lookup::Begin() {
   missing_.clear();
   missing_keys_ = std::make_shared<std::vector<StateKey>>();
@@ -39,12 +52,13 @@ Status RemoteReadBackend::Lookup::Begin() {
   std::lock_guard lock(backend_->mutex_);
   CAIRN_RETURN_IF_ERROR(backend_->CheckOpen());
   const bool nothing_below = backend_->committed_id_ == 0 && backend_->loader_ == nullptr;
-  for (const size_t position : open_) {
+  for (size_t i = 0; i < open_.size(); ++i) {  // grows under way
+    const size_t position = open_[i];
     const StateKeyRef key(keys_[position]);
     PoolValue value;
-    if (backend_->FindHot(key, &value)) {
-      values_[position] = ToStateValue(value);
-    } else if (!nothing_below) {
+    if (backend_->FindHot(key, &value) || nothing_below) {
+      CAIRN_RETURN_IF_ERROR(Settle(position, std::move(value)));
+    } else {
       const auto [at, added] = places.try_emplace(key, missing_.size());
       if (added) {
         missing_.push_back({missing_keys_->size(), 0, {}});
@@ -79,6 +93,7 @@ void RemoteReadBackend::Lookup::Unregister() {
 }
 
 Status RemoteReadBackend::Lookup::End(Result<std::vector<PoolValue>> values) {
+  Status settled;
   {
     std::lock_guard lock(backend_->mutex_);
     if (values.ok() && generation_ == backend_->generation_) {
@@ -95,7 +110,9 @@ Status RemoteReadBackend::Lookup::End(Result<std::vector<PoolValue>> values) {
           if (value == ErasedOverLoader()) value = nullptr;
           backend_->hot_.Cache(key, value);
         }
-        for (const size_t position : missing.positions) values_[position] = ToStateValue(value);
+        for (const size_t position : missing.positions) {
+          if (settled.ok()) settled = Settle(position, value);
+        }
       }
     }
     const bool restored = generation_ != backend_->generation_;
@@ -106,6 +123,7 @@ Status RemoteReadBackend::Lookup::End(Result<std::vector<PoolValue>> values) {
     }
   }
   backend_->RunPurges();
+  CAIRN_RETURN_IF_ERROR(settled);
   if (!values.ok()) {
     return values.status().WithContext("read of operator " +
                                        std::to_string(keys_.front().operator_id.value) +
@@ -160,7 +178,9 @@ bool RemoteReadBackend::Reads::TryGet(OperatorId op, std::string_view key, State
     // Nothing lies below: absent is the answer.
     if (backend_->committed_id_ != 0 || backend_->loader_ != nullptr) return false;
   }
-  *value = ToStateValue(found);
+  if (found == nullptr && LegacyKeyOf(backend_->layout_, key)) return false;
+  if (!backend_->expiry_.Hide({op, key}, &found).ok()) return false;  // the longer way tells why
+  *value = found == nullptr ? StateValue() : StateValue(*found);
   return true;
 }
 

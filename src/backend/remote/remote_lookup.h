@@ -6,6 +6,8 @@
 
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "backend/remote/remote_read_backend.h"
@@ -14,6 +16,10 @@ namespace cairn::backend {
 
 /// Stands for "erased" in checkpoints over a loader, whose own value must not show through.
 const PoolValue& ErasedOverLoader();
+
+/// The key under which an operator-state row lies that is older than the prefix; nothing for other
+/// keys.
+std::optional<std::string> LegacyKeyOf(const format::KeyLayout& layout, std::string_view key);
 
 /// The keys of one read, from memory and then, in as many rounds as writes force, from below.
 ///
@@ -51,9 +57,10 @@ class RemoteReadBackend::Lookup {
   static Result<std::vector<PoolValue>> Load(RemotePool* pool, RemoteLoader* loader, uint64_t id,
                                              const std::vector<StateKey>& keys);
   void Unregister();
+  Status Settle(size_t position, PoolValue value);
 
   RemoteReadBackend* const backend_;
-  const std::vector<StateKey> keys_;
+  std::vector<StateKey> keys_;
   std::vector<StateValue> values_;
   std::vector<size_t> open_;  // positions without an answer
   std::vector<Missing> missing_;

@@ -38,7 +38,8 @@ uint64_t HotBytesOf(const RemoteReadOptions& options) {
 
 class RemoteReadBackend::Captured final : public CapturedState {
  public:
-  Captured(RemoteReadBackend* owner, uint64_t checkpoint_id) : backend(owner), id(checkpoint_id) {}
+  Captured(RemoteReadBackend* owner, uint64_t checkpoint_id)
+      : backend(owner), id(checkpoint_id), expiry(owner->layout_) {}
   ~Captured() override {
     {
       std::lock_guard lock(backend->mutex_);
@@ -60,6 +61,7 @@ class RemoteReadBackend::Captured final : public CapturedState {
   uint64_t epoch = 0;
   uint64_t generation = 0;
   std::vector<StateStamp> stamps;
+  ExpiryRule expiry;  // its clock stands
   std::vector<std::shared_ptr<const FrozenDelta>> deltas;
   std::optional<BackendSnapshot> persisted;
 };
@@ -108,6 +110,69 @@ class RemoteReadBackend::Place final : public SnapshotPlace {
   RemoteReadBackend* const backend_;
 };
 
+/// Erases dead rows, a stretch of the key space a call.
+class RemoteReadBackend::Sweeper final : public ExpirySweep {
+ public:
+  explicit Sweeper(RemoteReadBackend* backend) : backend_(backend) {}
+  void Declare(OperatorId op, std::string_view slot) override {
+    std::lock_guard lock(backend_->mutex_);
+    backend_->expiry_.Declare(op, slot);
+  }
+  void Advance(int64_t now_ms) override {
+    std::lock_guard lock(backend_->mutex_);
+    backend_->expiry_.set_now_ms(now_ms);
+  }
+  Result<uint64_t> Sweep(uint64_t rows_max) override;
+
+ private:
+  RemoteReadBackend* const backend_;
+  StateKey next_;  // where the next call begins
+};
+
+Result<uint64_t> RemoteReadBackend::Sweeper::Sweep(uint64_t rows_max) {
+  ExpiryRule expiry(backend_->layout_);
+  {
+    std::lock_guard lock(backend_->mutex_);
+    CAIRN_RETURN_IF_ERROR(backend_->CheckOpen());
+    expiry = backend_->expiry_;
+  }
+  if (expiry.empty()) return uint64_t{0};
+  std::vector<StateKey> dead;
+  uint64_t looked_at = 0;
+  Status status;
+  StateKey next;  // the start again, when the end is reached
+  CAIRN_RETURN_IF_ERROR(backend_->ScanRows(
+      {next_, std::nullopt}, [&](OperatorId op, std::string_view key, std::string_view value) {
+        if (looked_at++ == rows_max) {
+          next = StateKey(op, std::string(key));
+          return false;
+        }
+        const Result<bool> is_dead = expiry.IsDead({op, key}, value);
+        if (!is_dead.ok()) {
+          status = is_dead.status();
+          return false;
+        }
+        if (*is_dead) dead.emplace_back(op, std::string(key));
+        return true;
+      }));
+  CAIRN_RETURN_IF_ERROR(status);
+  next_ = std::move(next);
+  uint64_t removed = 0;
+  for (const StateKey& key : dead) {
+    std::lock_guard lock(backend_->mutex_);
+    CAIRN_RETURN_IF_ERROR(backend_->CheckOpen());
+    PoolValue written;  // since the scan, by another thread
+    if (backend_->FindHot(key, &written)) {
+      if (written == nullptr) continue;
+      CAIRN_ASSIGN_OR_RETURN(const bool still_dead, expiry.IsDead(key, *written));
+      if (!still_dead) continue;
+    }
+    CAIRN_RETURN_IF_ERROR(backend_->WriteHot(key, nullptr));
+    ++removed;
+  }
+  return removed;
+}
+
 RemoteReadBackend::Opened RemoteReadBackend::Make(Tiers tiers, RemoteReadOptions options) {
   CAIRN_ASSIGN_OR_RETURN(tiers.layout, format::KeyLayout::ForKeyGroups(options.backend.key_groups));
   if (tiers.loader != nullptr) {
@@ -149,14 +214,16 @@ RemoteReadBackend::RemoteReadBackend(Tiers tiers, RemoteReadOptions options)
       reads_(std::make_unique<Reads>(this)),
       stamps_(std::make_unique<Stamps>(this)),
       place_(std::make_unique<Place>(this)),
-      hot_(BudgetOf(options_)->AddOwner(options_.backend.name + " hot tier"),
-           HotBytesOf(options_)) {}
+      sweeper_(std::make_unique<Sweeper>(this)),
+      hot_(BudgetOf(options_)->AddOwner(options_.backend.name + " hot tier"), HotBytesOf(options_)),
+      expiry_(layout_) {}
 
 RemoteReadBackend::~RemoteReadBackend() { (void)Close(); }
 
 AsyncReads* RemoteReadBackend::async_reads() { return reads_.get(); }
 StateStamps* RemoteReadBackend::stamps() { return stamps_.get(); }
 SnapshotPlace* RemoteReadBackend::snapshot_place() { return place_.get(); }
+ExpirySweep* RemoteReadBackend::expiry() { return sweeper_.get(); }
 
 Status RemoteReadBackend::CheckOpen() const {
   if (!closed_) return {};
@@ -184,12 +251,19 @@ void RemoteReadBackend::Unpin(uint64_t id) {
 
 Status RemoteReadBackend::ApplyEntry(const WriteEntry& entry, std::unique_lock<std::mutex>* lock) {
   const StateKeyRef key(entry.operator_id, entry.key);
-  if (entry.kind == WriteKind::kErase) return WriteHot(key, nullptr);
+  if (entry.kind == WriteKind::kErase) {
+    // A row from before the prefix existed is the same row.
+    const std::optional<std::string> legacy = LegacyKeyOf(layout_, entry.key);
+    if (legacy) CAIRN_RETURN_IF_ERROR(WriteHot({entry.operator_id, *legacy}, nullptr));
+    return WriteHot(key, nullptr);
+  }
   if (entry.kind == WriteKind::kPut) {
     return WriteHot(key, std::make_shared<const std::string>(entry.value));
   }
   PoolValue before;
-  if (!FindHot(key, &before)) {
+  if (FindHot(key, &before)) {
+    CAIRN_RETURN_IF_ERROR(expiry_.Hide(key, &before));
+  } else {
     lock->unlock();
     Result<StateValue> loaded = Get(entry.operator_id, entry.key);
     lock->lock();
@@ -233,7 +307,10 @@ Result<StateValue> RemoteReadBackend::Get(OperatorId op, std::string_view key) {
     PoolValue value;
     std::lock_guard lock(mutex_);
     CAIRN_RETURN_IF_ERROR(CheckOpen());
-    if (FindHot({op, key}, &value)) return value == nullptr ? StateValue() : StateValue(*value);
+    if (FindHot({op, key}, &value) && value != nullptr) {
+      CAIRN_RETURN_IF_ERROR(expiry_.Hide({op, key}, &value));
+      return value == nullptr ? StateValue() : StateValue(*value);
+    }
   }
   const std::string_view keys[] = {key};
   std::vector<StateValue> values;
@@ -270,6 +347,7 @@ Result<std::unique_ptr<CapturedState>> RemoteReadBackend::Capture(uint64_t check
   captured->generation = generation_;
   captured->base_epoch = committed_epoch_;
   captured->stamps = current_stamps_;
+  captured->expiry = expiry_;
   captured->deltas.assign(hot_.frozen().begin(), hot_.frozen().end());
   return std::unique_ptr<CapturedState>(std::move(captured));
 }
@@ -285,7 +363,8 @@ Status RemoteReadBackend::CommitCaptured(const Captured& captured, uint64_t base
     if ((*delta)->epoch <= base_epoch) continue;
     for (const auto& [key, value] : (*delta)->rows) rows->try_emplace(key, value);
   }
-  for (const auto& [key, value] : *rows) {
+  for (auto& [key, value] : *rows) {
+    CAIRN_RETURN_IF_ERROR(captured.expiry.Hide(key, &value));
     if (value != nullptr) {
       commit.changed.push_back({key, value});
     } else if (loader_ != nullptr) {

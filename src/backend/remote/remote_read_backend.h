@@ -33,6 +33,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "backend/remote/expiry_rule.h"
 #include "backend/remote/hot_tier.h"
 #include "backend/remote/remote_pool.h"
 #include "cairn/async_io.h"
@@ -88,6 +89,7 @@ class RemoteReadBackend final : public StateBackend {
   AsyncReads* async_reads() override;
   StateStamps* stamps() override;
   SnapshotPlace* snapshot_place() override;
+  ExpirySweep* expiry() override;
 
   using ExportVisitor =
       std::function<bool(OperatorId op, std::string_view key, std::string_view value)>;
@@ -105,6 +107,7 @@ class RemoteReadBackend final : public StateBackend {
   class Reads;
   class Stamps;
   class Place;
+  class Sweeper;
   struct Loading {
     uint64_t loads = 0;
     uint64_t version = 0;  // grows with every write while a load is under way
@@ -133,6 +136,7 @@ class RemoteReadBackend final : public StateBackend {
 
   Status ApplyEntry(const WriteEntry& entry, std::unique_lock<std::mutex>* lock);
   Status ScanRows(const PoolRange& range, const ExportVisitor& visit);
+  Status ScanLive(const PoolRange& range, const ExportVisitor& visit);
   Status ScanPages(const Reader& reader, const PoolRange& range, std::vector<PoolRow> overlay,
                    const ExportVisitor& visit);
   Result<BackendSnapshot> Persist(Captured* captured);
@@ -152,12 +156,14 @@ class RemoteReadBackend final : public StateBackend {
   std::unique_ptr<Reads> reads_;
   std::unique_ptr<Stamps> stamps_;
   std::unique_ptr<Place> place_;
+  std::unique_ptr<Sweeper> sweeper_;
 
   // Commits, purges and restores: one at a time. Taken before mutex_.
   std::mutex persist_mutex_;
 
   mutable std::mutex mutex_;
   HotTier hot_;
+  ExpiryRule expiry_;
   std::unordered_map<StateKey, Loading, StateKeyHash, StateKeyEqual> loading_;
   uint64_t epoch_ = 1;
   uint64_t generation_ = 0;  // of restores

@@ -38,7 +38,7 @@ Status RemoteReadBackend::Scan(OperatorId op, const ScanRange& range, const Scan
     return Status::InvalidArgument(
         "a backend over a loader cannot scan keyed state: the loader answers keys, it lists none");
   }
-  return ScanRows(
+  return ScanLive(
       {StateKey(op, range.first), EndOf(op, range)},
       [&](OperatorId, std::string_view key, std::string_view value) { return visit(key, value); });
 }
@@ -49,7 +49,23 @@ Status RemoteReadBackend::ExportLive(const ExportVisitor& visit) {
         "a backend over a loader cannot be exported: the loader answers keys, it lists none; "
         "export where the loader reads from");
   }
-  return ScanRows({StateKey(), std::nullopt}, visit);
+  return ScanLive({StateKey(), std::nullopt}, visit);
+}
+
+Status RemoteReadBackend::ScanLive(const PoolRange& range, const ExportVisitor& visit) {
+  ExpiryRule expiry(layout_);
+  {
+    std::lock_guard lock(mutex_);
+    expiry = expiry_;
+  }
+  Status status;
+  CAIRN_RETURN_IF_ERROR(
+      ScanRows(range, [&](OperatorId op, std::string_view key, std::string_view value) {
+        const Result<bool> dead = expiry.IsDead({op, key}, value);
+        if (!dead.ok()) status = dead.status();
+        return dead.ok() && (*dead || visit(op, key, value));
+      }));
+  return status;
 }
 
 Status RemoteReadBackend::ScanRows(const PoolRange& range, const ExportVisitor& visit) {

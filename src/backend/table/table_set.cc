@@ -7,7 +7,6 @@
 
 #include "backend/table/group_rows.h"
 #include "backend/write_rules.h"
-#include "base/coding.h"
 #include "base/ids.h"
 
 namespace cairn::backend {
@@ -18,7 +17,6 @@ using format::StoredKeyKind;
 
 constexpr char kOperatorStateSlot[] = "operator_state";
 constexpr char kRawSlot[] = "raw";
-constexpr size_t kExpiryBytes = 8;
 
 void AppendBE32(std::string* out, uint32_t word) {
   for (int shift = 24; shift >= 0; shift -= 8) out->push_back(static_cast<char>(word >> shift));
@@ -33,14 +31,6 @@ bool SlotOrder::operator()(std::string_view a, std::string_view b) const {
   if (a.size() == b.size()) return false;
   if (a.size() < b.size()) return '|' < static_cast<uint8_t>(b[common]);
   return static_cast<uint8_t>(a[common]) < '|';
-}
-
-Result<bool> IsExpired(std::string_view value, int64_t now_ms) {
-  if (value.size() < kExpiryBytes) {
-    return Status::Corruption("the value of an expiring slot has " + std::to_string(value.size()) +
-                              " bytes, fewer than its expiry time");
-  }
-  return base::LoadLE<int64_t>(value.data()) <= now_ms;
 }
 
 TableSet::TableSet(const BackendOptions& options, const format::KeyLayout& layout,

@@ -56,11 +56,6 @@ struct OperatorTables {
 };
 using TableList = std::vector<OperatorTables>;  ///< by operator id
 
-/// True when `value`, of an expiring slot, is dead at `now_ms`.
-///
-/// Errors:   kCorruption when it is shorter than its stamp.
-Result<bool> IsExpired(std::string_view value, int64_t now_ms);
-
 class TableSet {
  public:
   /// `options` and `catalog` outlive the set.
