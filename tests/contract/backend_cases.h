@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every backend the contract suite runs on, and the ways it runs on each: as it is, with a restart
-// after every operation, with a tiny memory budget.
+// after every operation, with a tiny memory budget. The remote backend comes over a pool, over a
+// pool with a cache that holds next to nothing, and over a loader that has no rows.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,6 +16,9 @@
 #include <vector>
 
 #include "backend/changelog/changelog_backend.h"
+#include "backend/remote/layered_pool.h"
+#include "backend/remote/remote_read_backend.h"
+#include "backend/remote/remote_testing.h"
 #include "backend/table/table_backend.h"
 #include "cairn/state_backend.h"
 #include "env/fault_file_system.h"
@@ -23,12 +27,27 @@
 
 namespace cairn::contract {
 
-/// What the backends of one test share: a disk that can fail, and a budget.
+/// What the backends of one test share: a disk and remote pools that can fail, and a budget.
 struct BackendWorld {
   BackendWorld() : files(&disk) {}
+
+  /// Let the store below fail at call `call`, until Disarm.
+  void Arm(uint64_t call, env::FaultKind kind) {
+    files.Arm({call, kind, false, nullptr});
+    pool_fault = call % 2 == 0 ? PoolFault::kBeforeCommit : PoolFault::kAfterCommit;
+  }
+  void Disarm() {
+    files.Disarm();
+    pool_fault = PoolFault::kNone;
+  }
+
+  enum class PoolFault { kNone, kBeforeCommit, kAfterCommit };
   env::MemoryFileSystem disk;
   env::FaultFileSystem files;
   MemoryBudget budget{0};
+  std::shared_ptr<backend::LayeredPoolStore> pools =
+      std::make_shared<backend::LayeredPoolStore>(&budget);
+  PoolFault pool_fault = PoolFault::kNone;
 };
 
 /// One backend under one way of running.
@@ -39,6 +58,8 @@ struct BackendCase {
   OpenBackend open;
   bool restart = false;       ///< after every operation
   uint64_t budget_bytes = 0;  ///< 0 = unbounded
+  bool exact_rows = true;     ///< Describe counts rows, it does not estimate them
+  bool scans = true;          ///< keyed rows can be listed
 };
 
 /// A backend that saves, closes, opens and restores itself after every write. While a capture is
@@ -179,14 +200,66 @@ inline OpenBackend OpenChangelog(bool files, bool inside) {
   };
 }
 
+inline backend::RemoteReadOptions RemoteOptionsOf(const BackendOptions& options,
+                                                  uint64_t hot_max_bytes) {
+  backend::RemoteReadOptions remote;
+  remote.backend = options;
+  remote.hot_max_bytes = hot_max_bytes;
+  remote.io_threads = 1;
+  return remote;
+}
+
+inline OpenBackend OpenRemote(uint64_t hot_max_bytes) {
+  return [=](BackendWorld* world, BackendOptions options) -> Result<std::unique_ptr<StateBackend>> {
+    CAIRN_ASSIGN_OR_RETURN(const format::KeyLayout layout,
+                           format::KeyLayout::ForKeyGroups(options.key_groups));
+    auto pool =
+        std::make_shared<backend::remote::HookedPool>(std::make_shared<backend::LayeredPool>(
+            world->pools, world->pools->MakeLocation("pool"), layout,
+            KeyGroupsOfSubtask(options.subtask, options.parallelism, options.key_groups)));
+    const auto fail_when = [world](BackendWorld::PoolFault fault) {
+      return [world, fault](uint64_t) {
+        return world->pool_fault == fault ? Status::Unavailable("injected") : Status();
+      };
+    };
+    pool->before_commit = fail_when(BackendWorld::PoolFault::kBeforeCommit);
+    pool->after_commit = fail_when(BackendWorld::PoolFault::kAfterCommit);
+    CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<StateBackend> opened,
+                           backend::RemoteReadBackend::OverPool(
+                               std::move(pool), RemoteOptionsOf(options, hot_max_bytes)));
+    return opened;
+  };
+}
+
+/// Knows no key.
+class EmptyLoader final : public backend::RemoteLoader {
+ public:
+  Result<StateValue> Load(backend::StateKeyRef) override { return StateValue(); }
+};
+
+inline OpenBackend OpenOverLoader() {
+  return [](BackendWorld*, BackendOptions options) -> Result<std::unique_ptr<StateBackend>> {
+    CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<StateBackend> opened,
+                           backend::RemoteReadBackend::OverLoader(std::make_shared<EmptyLoader>(),
+                                                                  RemoteOptionsOf(options, 4096)));
+    return opened;
+  };
+}
+
 /// The backends themselves, one way each.
 inline std::vector<BackendCase> PlainBackends() {
-  return {{"Memory", OpenTables(1, false)},
-          {"Sharded", OpenTables(backend::kShards, false)},
-          {"File", OpenTables(1, true)},
-          {"Changelog", OpenChangelog(false, true)},
-          {"ChangelogFile", OpenChangelog(true, false)},
-          {"ChangelogFileInside", OpenChangelog(true, true)}};
+  std::vector<BackendCase> cases = {{"Memory", OpenTables(1, false)},
+                                    {"Sharded", OpenTables(backend::kShards, false)},
+                                    {"File", OpenTables(1, true)},
+                                    {"Changelog", OpenChangelog(false, true)},
+                                    {"ChangelogFile", OpenChangelog(true, false)},
+                                    {"ChangelogFileInside", OpenChangelog(true, true)},
+                                    {"Remote", OpenRemote(0)},
+                                    {"RemoteTinyCache", OpenRemote(4096)},
+                                    {"RemoteOverLoader", OpenOverLoader()}};
+  for (BackendCase& one : cases) one.exact_rows = !one.name.starts_with("Remote");
+  cases.back().scans = false;
+  return cases;
 }
 
 /// Every backend in every way.
@@ -194,8 +267,14 @@ inline std::vector<BackendCase> AllBackends() {
   std::vector<BackendCase> cases;
   for (const BackendCase& plain : PlainBackends()) {
     cases.push_back(plain);
-    cases.push_back({plain.name + "Restarted", plain.open, true, 0});
-    cases.push_back({plain.name + "TinyBudget", plain.open, false, uint64_t{40} << 20});
+    BackendCase restarted = plain;
+    restarted.name += "Restarted";
+    restarted.restart = true;
+    cases.push_back(restarted);
+    BackendCase tiny = plain;
+    tiny.name += "TinyBudget";
+    tiny.budget_bytes = uint64_t{40} << 20;
+    cases.push_back(tiny);
   }
   return cases;
 }

@@ -12,10 +12,39 @@
 
 namespace cairn::contract {
 
+/// True when a remote pool holds the snapshot, not the disk.
+inline bool IsPooled(const BackendSnapshot& snapshot, BackendWorld* world) {
+  if (snapshot.form != SnapshotForm::kStored) return false;
+  return !world->disk.OpenForRead(snapshot.location).ok();
+}
+
+/// The canonical stream of a checkpoint in a pool: what memory:// writes of its rows.
+inline Result<std::string> CanonicalOfPooled(const BackendSnapshot& snapshot, BackendWorld* world) {
+  BackendOptions options;
+  options.budget = &world->budget;
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<StateBackend> pooled, OpenRemote(0)(world, options));
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<StateBackend> memory,
+                         OpenTables(1, false)(world, options));
+  const RestorePart part{snapshot, 0, 1};
+  CAIRN_RETURN_IF_ERROR(pooled->Restore({&part, 1}).status());
+  CAIRN_RETURN_IF_ERROR(memory->stamps()->Set(pooled->stamps()->restored()));
+  WriteBatch rows;
+  CAIRN_RETURN_IF_ERROR(
+      static_cast<backend::RemoteReadBackend*>(pooled.get())
+          ->ExportLive([&](OperatorId op, std::string_view key, std::string_view value) {
+            rows.Put(op, key, value);
+            return true;
+          }));
+  CAIRN_RETURN_IF_ERROR(memory->Apply(rows, nullptr));
+  CAIRN_ASSIGN_OR_RETURN(const BackendSnapshot canonical, memory->Snapshot(snapshot.checkpoint_id));
+  return canonical.bytes;
+}
+
 /// The canonical stream of a snapshot, whatever its form.
 inline Result<std::string> CanonicalOf(const BackendSnapshot& snapshot, BackendWorld* world) {
   std::string bytes = snapshot.bytes;
   if (snapshot.form == SnapshotForm::kCanonical) return bytes;
+  if (IsPooled(snapshot, world)) return CanonicalOfPooled(snapshot, world);
   std::string directory;
   if (snapshot.form == SnapshotForm::kStored) {
     CAIRN_ASSIGN_OR_RETURN(bytes, env::ReadWholeFile(&world->disk, snapshot.location, 1 << 30));

@@ -27,6 +27,7 @@ INSTANTIATE_TEST_SUITE_P(Every, BackendSnapshots, ::testing::ValuesIn(AllBackend
 // --- snapshots ---------------------------------------------------------------------------------
 
 TEST_P(BackendSnapshots, ASnapshotIsACanonicalStreamAndTheSameOnEveryBackend) {
+  if (!GetParam().scans) return;
   const auto fill = [](StateBackend* backend) {
     for (int i = 0; i < 40; ++i) {
       EXPECT_OK(backend->Put(kOp, Row("counts", std::to_string(i)), std::to_string(i)));
@@ -68,6 +69,7 @@ TEST_P(BackendSnapshots, StampsRideASnapshotAndComeBack) {
 }
 
 TEST_P(BackendSnapshots, RestoreReplacesAllContent) {
+  if (!GetParam().scans) return;
   ASSERT_OK(backend_->Put(kOp, Row("s", "a"), "1"));
   ASSERT_OK(backend_->Put(kOp, OperatorRow("o"), "1"));
   const BackendSnapshot snapshot = Snapshot(1);
@@ -84,6 +86,7 @@ TEST_P(BackendSnapshots, RestoreReplacesAllContent) {
 }
 
 TEST_P(BackendSnapshots, AnEmptyStateIsAValidSnapshot) {
+  if (!GetParam().scans) return;
   const BackendSnapshot snapshot = Snapshot(1);
   ASSERT_OK(backend_->Put(kOp, Row("s", "a"), "1"));
   ASSERT_OK(RestoreOwn(snapshot));
@@ -91,6 +94,7 @@ TEST_P(BackendSnapshots, AnEmptyStateIsAValidSnapshot) {
 }
 
 TEST_P(BackendSnapshots, ASnapshotIsTheCutOfItsCaptureWhateverComesAfterIt) {
+  if (!GetParam().scans) return;
   ASSERT_OK(backend_->Put(kOp, Row("s", "erased"), "old"));
   ASSERT_OK(backend_->Put(kOp, Row("s", "changed"), "old"));
   ASSERT_OK(backend_->Put(kOther, OperatorRow("offset"), "old"));
@@ -119,6 +123,7 @@ TEST_P(BackendSnapshots, ASnapshotIsTheCutOfItsCaptureWhateverComesAfterIt) {
 }
 
 TEST_P(BackendSnapshots, ACaptureOfAnEmptyOperatorStaysEmpty) {
+  if (!GetParam().scans) return;
   ASSERT_OK(backend_->Put(kOther, Row("s", "k"), "v"));
   Result<std::unique_ptr<CapturedState>> captured = backend_->Capture(3);
   ASSERT_TRUE(captured.ok());
@@ -132,6 +137,7 @@ TEST_P(BackendSnapshots, ACaptureOfAnEmptyOperatorStaysEmpty) {
 }
 
 TEST_P(BackendSnapshots, CapturesArePersistedInAnyOrder) {
+  if (!GetParam().scans) return;
   std::vector<std::unique_ptr<CapturedState>> captures;
   for (int i = 0; i < 4; ++i) {
     for (int k = 0; k < 200; ++k) {
@@ -185,6 +191,7 @@ TEST_P(BackendSnapshots, ACaptureOfAnEarlierIncarnationIsNotPersisted) {
 }
 
 TEST_P(BackendSnapshots, ManySnapshotsOfAChangingStateRestoreEachToItself) {
+  if (!GetParam().scans) return;
   std::map<std::string, std::string> model;
   std::vector<std::pair<BackendSnapshot, Rows>> saved;
   for (int round = 0; round < 12; ++round) {
@@ -216,6 +223,7 @@ TEST_P(BackendSnapshots, ManySnapshotsOfAChangingStateRestoreEachToItself) {
 TEST_P(BackendSnapshots, DamagedSnapshotsAreRefusedAndNothingChanges) {
   ASSERT_OK(backend_->Put(kOp, Row("s", "k"), "saved"));
   BackendSnapshot snapshot = Snapshot(1);
+  if (IsPooled(snapshot, &world_)) return;  // objects of the process: there are no bytes to damage
   if (snapshot.form == SnapshotForm::kStored) {
     ASSERT_OK(world_.disk.FlipByte(snapshot.location, 400));
   } else {
@@ -230,6 +238,7 @@ TEST_P(BackendSnapshots, DamagedSnapshotsAreRefusedAndNothingChanges) {
 // --- expiry ------------------------------------------------------------------------------------
 
 TEST_P(BackendSnapshots, ExpiredRowsAreAbsentSweptAndNotSaved) {
+  if (!GetParam().scans) return;
   const auto stamped = [](int64_t expire_at) {
     std::string value(8, '\0');
     base::StoreLE<int64_t>(value.data(), expire_at);
@@ -268,13 +277,18 @@ TEST_P(BackendSnapshots, ExpiredRowsAreAbsentSweptAndNotSaved) {
   }
 
   uint64_t swept = 0;
-  for (int tick = 0; tick < 1000 && backend_->Describe().rows > 2; ++tick) {
+  // A remote tier let go of them when it saved that cut.
+  for (int tick = 0; tick < 1000 && GetParam().exact_rows && backend_->Describe().rows > 2;
+       ++tick) {
     const Result<uint64_t> removed = backend_->expiry()->Sweep(1000);
     ASSERT_TRUE(removed.ok()) << removed.status().ToString();
     swept += *removed;
   }
-  EXPECT_EQ(backend_->Describe().rows, 2u);
-  if (!GetParam().restart) {
+  EXPECT_EQ(ScanRows(backend_.get(), kOp).size(), 2u);
+  if (GetParam().exact_rows) {
+    EXPECT_EQ(backend_->Describe().rows, 2u);
+  }
+  if (GetParam().exact_rows && !GetParam().restart) {
     EXPECT_EQ(swept, static_cast<uint64_t>(rows));
   }
   EXPECT_EQ(saved_rows(Snapshot(3)), 2u);
