@@ -41,7 +41,7 @@ constexpr Scheme kSchemes[] = {
     {"changelog+s3+rocksdb", "", PathRule::kAny, kObject, false},
     {"s3sst", "", PathRule::kAny, kSst, false},
     {"remote-read", "", PathRule::kAny, kRemote, false},
-    {"disagg-local", "", PathRule::kNone, "hot_max_bytes io_threads", false},
+    {"disagg-local", "", PathRule::kNone, "hot_max_bytes io_threads", true},
     {"forst", "rocksdb", PathRule::kAny, kDeferred, false},
     {"changelog+forst", "changelog+rocksdb", PathRule::kAny, kDeferred, false},
     {"s3+forst", "s3+rocksdb", PathRule::kAny, kObject, false},
@@ -171,6 +171,9 @@ Result<Backend> ParseBackendUri(std::string_view uri) {
   }
   Backend backend;
   backend.changelog = parts.scheme.starts_with("changelog");
+  for (const auto& [name, unused] : parts.parameters) {
+    backend.parameters += (backend.parameters.empty() ? "" : " and ") + name;
+  }
   backend.scheme = std::move(parts.scheme);
   backend.directory = std::move(parts.path);
   return backend;

@@ -33,16 +33,17 @@ bool IsKnownScheme(std::string_view scheme);
 /// "memory://, file://, …": all schemes with a meaning.
 std::string KnownSchemes();
 
-/// What a backend URI asks of a job. Every backend of this version keeps its tables in memory; they
-/// differ in their default checkpoint place and in when a checkpoint writes a new base.
+/// What a backend URI asks of a job. Every backend of this version keeps a job's tables in memory;
+/// they differ in their default checkpoint place and in when a checkpoint writes a new base.
 struct Backend {
   std::string scheme;      ///< such as "memory"
   std::string directory;   ///< of file and changelog+file: the default checkpoint place; else empty
   bool changelog = false;  ///< deltas follow a base until they pass max(64 KiB, half of it)
+  std::string parameters;  ///< names of those given, for messages: they shape byte backends
 };
 
 /// Parse the backend URI of a job: empty or memory:// · memory+sharded:// · file://DIR · a bare
-/// path · changelog:// · changelog+file://DIR.
+/// path · changelog:// · changelog+file://DIR · disagg-local://.
 ///
 /// Errors:   as ParseUri · kInvalidArgument for a scheme that is known but not in this build (lists
 ///           those that are).

@@ -30,8 +30,8 @@ TEST(BackendUri, AFileUriOrAPathGivesTheDefaultPlace) {
 }
 
 TEST(BackendUri, AKnownSchemeThatIsNotBuiltSaysSoAndListsWhatIs) {
-  for (const char* uri : {"rocksdb:///x", "changelog+s3://x", "s3sst+forst://b/p?endpoint=x",
-                          "remote-read://b/p", "disagg-local://"}) {
+  for (const char* uri :
+       {"rocksdb:///x", "changelog+s3://x", "s3sst+forst://b/p?endpoint=x", "remote-read://b/p"}) {
     const Status status = ParseBackendUri(uri).status();
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(status.message()), HasSubstr("not built yet")) << uri;
@@ -54,6 +54,19 @@ TEST(BackendUri, AnUnknownParameterIsNamedAndTheKnownOnesAreListed) {
   EXPECT_THAT(std::string(some.message()), HasSubstr("'hot'"));
   EXPECT_THAT(std::string(some.message()), HasSubstr("hot_max_bytes,io_threads,endpoint"));
   EXPECT_FALSE(ParseUri("remote-read://b/p?io_threads=4&io_threads=5").ok());
+}
+
+TEST(BackendUri, DisaggLocalNamesItsParametersAndListsThemForAnUnknownOne) {
+  const auto backend = ParseBackendUri("disagg-local://?io_threads=4&hot_max_bytes=65536");
+  ASSERT_TRUE(backend.ok()) << backend.status().ToString();
+  EXPECT_EQ(backend->scheme, "disagg-local");
+  EXPECT_EQ(backend->directory, "");
+  EXPECT_EQ(backend->parameters, "hot_max_bytes and io_threads");
+  const Status status = ParseBackendUri("disagg-local://?threads=4").status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("'threads'"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("takes hot_max_bytes,io_threads"));
+  EXPECT_FALSE(ParseBackendUri("disagg-local://place").ok());
 }
 
 TEST(BackendUri, ShardedAndChangelogTablesAreInMemoryToo) {

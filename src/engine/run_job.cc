@@ -20,6 +20,7 @@
 #include "checkpoint/loaded_cut.h"
 #include "checkpoint/pipeline.h"
 #include "checkpoint/store.h"
+#include "engine/backend_factory.h"
 #include "engine/backend_uri.h"
 #include "engine/check_places.h"
 #include "engine/graph_builder.h"
@@ -97,6 +98,16 @@ Status CheckJobName(const std::string& name) {
       "'..', nor hold '/' or control characters. Choose one with --name");
 }
 
+/// Open once what the URI names, so that what it refuses is refused before the job begins. Those
+/// with a directory are the checkpoint place, which opens later.
+Status CheckBackend(const JobSpec& spec, const Backend& backend) {
+  if (!backend.directory.empty()) return {};
+  BackendSpec probe;
+  probe.uri = spec.backend;
+  probe.state.name = spec.name;
+  return BackendRegistry().Build(probe).status().WithContext("--backend");
+}
+
 Result<std::unique_ptr<PreparedJob>> PrepareJob(const JobSpec& spec, env::FileSystem* files) {
   if (spec.parallelism < 1 || spec.parallelism > kMostSubtasks) {
     return Status::InvalidArgument("parallelism is " + std::to_string(spec.parallelism) +
@@ -108,6 +119,7 @@ Result<std::unique_ptr<PreparedJob>> PrepareJob(const JobSpec& spec, env::FileSy
   CAIRN_RETURN_IF_ERROR(CheckJobName(spec.name));
   auto job = std::make_unique<PreparedJob>();
   CAIRN_ASSIGN_OR_RETURN(job->backend, ParseBackendUri(spec.backend));
+  CAIRN_RETURN_IF_ERROR(CheckBackend(spec, job->backend));
   CAIRN_ASSIGN_OR_RETURN(job->place, CheckpointPlaceOf(job->backend, spec.checkpoints, spec.name));
   CAIRN_ASSIGN_OR_RETURN(job->plan, sql::Compile(spec.sql, {spec.sql_name}));
   CAIRN_RETURN_IF_ERROR(CheckPlaces(job->plan, job->place, files));
@@ -217,6 +229,11 @@ class Runner {
     CAIRN_ASSIGN_OR_RETURN(const Origin origin, ParseOrigin(spec_.from));
     JobResult result;
     result.place = job_->place;
+    if (!job_->backend.parameters.empty()) {
+      Say(LogLevel::kWarning, job_->backend.parameters + " of " + spec_.backend +
+                                  " shape byte backends only: the tables of this job stay in "
+                                  "memory whole");
+    }
     std::string deployment_id;
     if (job_->place.empty()) {
       if (!spec_.from.empty()) {

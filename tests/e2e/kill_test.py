@@ -3,6 +3,7 @@
 
 The command records the step it is in where CAIRN_STEP_FILE says (docs/testing.md). The test aims at
 each step in turn by watching that file, kills, and reads from it where the kill really fell."""
+import json
 import mmap
 import os
 import random
@@ -47,10 +48,11 @@ class KillTest(EndToEndTest):
             + sink_table("counts", "auction BIGINT, n BIGINT", "counts", True)
             + TOP10 + COUNTS)
 
-    def run_and_kill(self, job, steps: StepFile, aim: str, parallelism: int, rng) -> str | None:
+    def run_and_kill(self, job, steps: StepFile, aim: str, parallelism: int, rng,
+                     options: list[str] = []) -> str | None:
         """Start the job, kill it in step `aim`; None when the job ended first."""
         steps.clear()
-        process = self.start("run", job, "--parallelism", parallelism, "--interval", "100ms",
+        process = self.start("run", job, "--parallelism", parallelism, "--interval", "100ms", *options,
                              env={"CAIRN_STEP_FILE": str(steps.path)})
         earliest = time.monotonic() + rng.uniform(0.15, 0.6)
         while process.poll() is None:
@@ -110,6 +112,41 @@ class KillTest(EndToEndTest):
         print(f"kills by step {hits}; {skipped_input} of {resumed} resumed runs skipped input",
               file=sys.stderr)
         self.assertGreaterEqual(skipped_input * 2, resumed)
+
+    def test_a_killed_job_over_disagg_local_goes_on_and_its_checkpoints_are_read(self):
+        rng = random.Random(fresh_seed())
+        make_bids(self.dir / "bids.ndjson", EVENTS // 3, rng.getrandbits(31))
+        db = connect()
+        bids_relation(db, self.dir / "bids.ndjson")
+        steps = StepFile(self.dir / "steps")
+        job = self.write_job()
+        options = ["--backend", "disagg-local://?hot_max_bytes=65536&io_threads=2"]
+        for aim in STEPS[1:]:
+            fell = self.run_and_kill(job, steps, aim, rng.choice([1, 2, 3]), rng, options)
+            print(f"aimed at {aim}, fell in {fell}", file=sys.stderr)
+        done = self.cairn("run", job, "--parallelism", 2, *options)
+        self.assertIn("hot_max_bytes and io_threads of disagg-local://", done.stderr)
+        self.check_answer(db)
+
+        slots = [json.loads(line) for line in
+                 self.cairn("state", "ls", "job.cairn", "--json").stdout.splitlines()]
+        auctions = db.execute("SELECT count(DISTINCT auction) FROM bid").fetchone()[0]
+        self.assertEqual([slot["rows"] for slot in slots], [auctions] * 2)
+        self.cairn("checkpoint", "verify", "job.cairn")
+        self.cairn("state", "export", "job.cairn", "--typed", "--format", "parquet", "-o", "export")
+        db.execute("CREATE OR REPLACE TABLE got AS SELECT auction, count AS n FROM "
+                   f"'{self.dir / 'export/agg.parquet'}'")
+        self.assertEqual(difference(db, "SELECT auction, count(*) AS n FROM bid GROUP BY auction"),
+                         ([], []))
+
+    def test_an_unknown_parameter_of_disagg_local_is_refused_with_the_list(self):
+        done = self.cairn("run", self.write_job(), "--backend", "disagg-local://?threads=2", check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("takes hot_max_bytes,io_threads", done.stderr)
+        none = self.cairn("run", self.write_job(), "--backend", "disagg-local://?io_threads=0",
+                          check=False)
+        self.assertEqual(none.returncode, 2)
+        self.assertFalse((self.dir / "job.cairn").exists())
 
     def start_over(self):
         for name in ("job.cairn", "top10", "counts"):
