@@ -12,6 +12,10 @@
 namespace cairn::backend {
 namespace {
 
+using format::SnapshotVerdict;
+
+constexpr uint64_t kSidecarBytesMax = uint64_t{64} << 10;
+constexpr size_t kReadBytes = size_t{256} << 10;
 constexpr std::string_view kSidecarSuffix = ".meta";
 constexpr std::string_view kPartSuffix = ".part";
 
@@ -47,7 +51,46 @@ Result<std::string> ReadAll(env::FileSystem* files, const std::string& path) {
   return env::ReadWholeFile(files, path, info.size);
 }
 
+Result<uint32_t> Crc32cOfFile(const env::RandomAccessFile& file, std::string* payload) {
+  std::string buffer(std::min<uint64_t>(kReadBytes, file.size()), '\0');
+  if (payload != nullptr) payload->reserve(file.size());
+  uint32_t crc = 0;
+  for (uint64_t at = 0; at < file.size();) {
+    const size_t count = std::min<uint64_t>(buffer.size(), file.size() - at);
+    CAIRN_RETURN_IF_ERROR(file.ReadExactly(at, {buffer.data(), count}));
+    const std::string_view read(buffer.data(), count);
+    crc = base::Crc32c(crc, read);
+    if (payload != nullptr) payload->append(read);
+    at += count;
+  }
+  return crc;
+}
+
 }  // namespace
+
+Result<SnapshotVerdict> JudgeSnapshotFile(env::FileSystem* files, const std::string& path,
+                                          std::string* payload) {
+  if (payload != nullptr) payload->clear();
+  const auto file = files->OpenForRead(path);
+  if (!file.ok()) {
+    if (file.status().code() == StatusCode::kNotFound) return SnapshotVerdict::kMissing;
+    return file.status();
+  }
+  const auto text = env::ReadWholeFile(files, path + std::string(kSidecarSuffix), kSidecarBytesMax);
+  if (!text.ok()) {
+    if (text.status().code() == StatusCode::kNotFound) return SnapshotVerdict::kIncomplete;
+    if (text.status().code() == StatusCode::kCorruption) return SnapshotVerdict::kCorrupt;
+    return text.status();
+  }
+  const auto sidecar = format::ParseSidecar(*text);
+  if (!sidecar.ok()) {
+    return sidecar.status().code() == StatusCode::kUnsupportedFormat ? SnapshotVerdict::kUnsupported
+                                                                     : SnapshotVerdict::kCorrupt;
+  }
+  if (sidecar->payload_bytes != (*file)->size()) return SnapshotVerdict::kIncomplete;
+  CAIRN_ASSIGN_OR_RETURN(const uint32_t crc, Crc32cOfFile(**file, payload));
+  return crc == sidecar->payload_crc32c ? SnapshotVerdict::kValid : SnapshotVerdict::kCorrupt;
+}
 
 Result<std::unique_ptr<SnapshotFiles>> SnapshotFiles::Open(env::FileSystem* files,
                                                            std::string directory,
@@ -122,27 +165,20 @@ Result<uint64_t> SnapshotFiles::Write(uint64_t id, const WriteBody& body) {
   return sidecar.payload_bytes;
 }
 
-// OK when the file at `path` is whole; its bytes go to `payload`.
-Status SnapshotFiles::Judge(const std::string& path, std::string* payload) const {
-  Result<std::string> bytes = ReadAll(files_, path);
-  if (!bytes.ok()) {
-    if (bytes.status().code() == StatusCode::kNotFound) {
-      return Status::NotFound(path + " is missing");
-    }
-    return bytes.status();
+// The verdict where a sidecar may be missing.
+Result<SnapshotVerdict> SnapshotFiles::Judge(const std::string& path, std::string* payload) const {
+  CAIRN_ASSIGN_OR_RETURN(const SnapshotVerdict verdict, JudgeSnapshotFile(files_, path, payload));
+  if (options_.sidecar_needed || verdict != SnapshotVerdict::kIncomplete) return verdict;
+  if (files_->Stat(path + std::string(kSidecarSuffix)).ok()) return verdict;
+  if (payload != nullptr) {
+    CAIRN_ASSIGN_OR_RETURN(*payload, ReadAll(files_, path));
   }
-  *payload = *std::move(bytes);
-  const Result<std::string> sidecar = ReadAll(files_, path + std::string(kSidecarSuffix));
-  if (!sidecar.ok() && sidecar.status().code() != StatusCode::kNotFound) return sidecar.status();
-  if (!sidecar.ok() && !options_.sidecar_needed) return {};
-  const std::string_view payload_view = *payload;
-  const std::string_view sidecar_view = sidecar.ok() ? std::string_view(*sidecar) : "";
-  const format::SnapshotVerdict verdict =
-      format::JudgeSnapshot(&payload_view, sidecar.ok() ? &sidecar_view : nullptr);
-  if (verdict == format::SnapshotVerdict::kValid) return {};
-  const std::string text = path + " is " + std::string(format::SnapshotVerdictName(verdict));
-  return verdict == format::SnapshotVerdict::kUnsupported ? Status::UnsupportedFormat(text)
-                                                          : Status::Corruption(text);
+  return SnapshotVerdict::kValid;
+}
+
+bool SnapshotFiles::IsValid(const std::string& path) const {
+  const Result<SnapshotVerdict> verdict = Judge(path, nullptr);
+  return verdict.ok() && *verdict == SnapshotVerdict::kValid;
 }
 
 // "; the newest older valid one is 7" for messages.
@@ -153,12 +189,9 @@ std::string SnapshotFiles::OlderThan(const std::string& path) const {
   if (id && ids.ok()) {
     for (auto at = ids->rbegin(); at != ids->rend(); ++at) {
       if (*at >= *id) continue;
-      std::string payload;
       const std::string older =
           env::JoinPath(directory, fmt::format("{}-{}{}", options_.kind, *at, options_.suffix));
-      if (Judge(older, &payload).ok()) {
-        return fmt::format("; the newest older valid one is {}", *at);
-      }
+      if (IsValid(older)) return fmt::format("; the newest older valid one is {}", *at);
     }
   }
   return "; there is no older valid one";
@@ -166,15 +199,20 @@ std::string SnapshotFiles::OlderThan(const std::string& path) const {
 
 Result<std::string> SnapshotFiles::Read(const std::string& path) const {
   std::string payload;
-  const Status status = Judge(path, &payload);
-  if (status.ok()) return payload;
-  return Status(status.code(), std::string(status.message()) + OlderThan(path));
+  CAIRN_ASSIGN_OR_RETURN(const SnapshotVerdict verdict, Judge(path, &payload));
+  if (verdict == SnapshotVerdict::kValid) return payload;
+  const std::string message =
+      path + " is " + std::string(format::SnapshotVerdictName(verdict)) + OlderThan(path);
+  if (verdict == SnapshotVerdict::kMissing) return Status::NotFound(message);
+  if (verdict == SnapshotVerdict::kUnsupported) return Status::UnsupportedFormat(message);
+  return Status::Corruption(message);
 }
 
 Result<std::vector<uint64_t>> SnapshotFiles::ListIn(const std::string& directory) const {
   CAIRN_ASSIGN_OR_RETURN(const auto entries, files_->ListDirectory(directory));
   std::vector<uint64_t> ids;
   for (const env::DirectoryEntry& entry : entries) {
+    if (entry.is_directory) continue;
     if (const std::optional<uint64_t> id = IdOf(entry.name)) ids.push_back(*id);
   }
   std::sort(ids.begin(), ids.end());
@@ -185,16 +223,16 @@ Result<std::vector<uint64_t>> SnapshotFiles::ListAll() const { return ListIn(dir
 
 Result<std::vector<uint64_t>> SnapshotFiles::ListValid() const {
   CAIRN_ASSIGN_OR_RETURN(std::vector<uint64_t> ids, ListAll());
-  std::string payload;
-  std::erase_if(ids, [&](uint64_t id) { return !Judge(PathOf(id), &payload).ok(); });
+  std::erase_if(ids, [&](uint64_t id) { return !IsValid(PathOf(id)); });
   return ids;
 }
 
 Result<std::optional<uint64_t>> SnapshotFiles::LatestValid(uint64_t ceiling) const {
   CAIRN_ASSIGN_OR_RETURN(const std::vector<uint64_t> ids, ListAll());
-  std::string payload;
   for (auto at = ids.rbegin(); at != ids.rend(); ++at) {
-    if (*at <= ceiling && Judge(PathOf(*at), &payload).ok()) return std::optional<uint64_t>(*at);
+    if (*at > ceiling) continue;
+    CAIRN_ASSIGN_OR_RETURN(const SnapshotVerdict verdict, Judge(PathOf(*at), nullptr));
+    if (verdict == SnapshotVerdict::kValid) return std::optional<uint64_t>(*at);
   }
   return std::optional<uint64_t>();
 }

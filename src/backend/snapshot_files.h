@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SnapshotFiles: snapshot files in a directory of the backend's own, each with a text sidecar that
-// tells whether it is whole: <kind>-<id>.snap and <kind>-<id>.snap.meta.
+// SnapshotFiles: a directory of snapshot files, each with a text sidecar that tells whether it is
+// whole: <kind>-<id>.snap and <kind>-<id>.snap.meta (docs/formats/canonical-stream.md).
 //
 // Threads:  any; two writes of one id must not overlap.
 // Invariants
@@ -18,6 +18,7 @@
 
 #include "cairn/status.h"
 #include "env/file_system.h"
+#include "format/canonical_stream.h"
 #include "format/object.h"
 
 namespace cairn::backend {
@@ -32,6 +33,13 @@ struct SnapshotFileOptions {
 
 /// Write a file: called with where its bytes go.
 using WriteBody = std::function<Status(format::ByteSink* sink)>;
+
+/// Judge the snapshot at `path` by its sidecar; reads all of it, some KiB at a time. With `payload`
+/// the bytes are kept there, as far as they were read.
+///
+/// Errors:   kUnavailable, when a file that is there cannot be read.
+Result<format::SnapshotVerdict> JudgeSnapshotFile(env::FileSystem* files, const std::string& path,
+                                                  std::string* payload = nullptr);
 
 class SnapshotFiles {
  public:
@@ -65,7 +73,7 @@ class SnapshotFiles {
   Result<std::vector<uint64_t>> ListValid() const;
   /// Ids of all files, valid or not, ascending.
   Result<std::vector<uint64_t>> ListAll() const;
-  /// The newest valid id of at most `ceiling`.
+  /// The newest valid id of at most `ceiling`. Errors: kUnavailable for one that cannot be read.
   Result<std::optional<uint64_t>> LatestValid(uint64_t ceiling) const;
 
   /// Remove the file and its sidecar, the sidecar first; what is not there is no error.
@@ -77,7 +85,8 @@ class SnapshotFiles {
   std::optional<uint64_t> IdOf(std::string_view name) const;
   Result<std::vector<uint64_t>> ListIn(const std::string& directory) const;
   Status WriteNamed(const std::string& path, const WriteBody& body);
-  Status Judge(const std::string& path, std::string* payload) const;
+  Result<format::SnapshotVerdict> Judge(const std::string& path, std::string* payload) const;
+  bool IsValid(const std::string& path) const;
   std::string OlderThan(const std::string& path) const;
 
   env::FileSystem* files_;

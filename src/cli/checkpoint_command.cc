@@ -9,12 +9,12 @@
 #include <set>
 #include <vector>
 
+#include "backend/snapshot_files.h"
 #include "base/hash.h"
 #include "base/ids.h"
 #include "base/units.h"
 #include "checkpoint/inspect.h"
 #include "checkpoint/layout.h"
-#include "checkpoint/snapshot_files.h"
 #include "cli/slot_json.h"
 #include "cli/source_reference.h"
 #include "cli/value_text.h"
@@ -383,15 +383,14 @@ Result<std::optional<ExitCode>> VerifySnapshots(env::FileSystem* files, const st
     if (!path.ends_with(".snap")) return std::optional<ExitCode>();
     snapshots.push_back(path);
   } else if (!files->Stat(env::JoinPath(path, checkpoint::kFormatKey)).ok()) {
-    CAIRN_ASSIGN_OR_RETURN(const auto ids, checkpoint::ListSnapshotFiles(files, path));
-    for (const uint64_t id : ids) {
-      snapshots.push_back(env::JoinPath(path, checkpoint::SnapshotName(id)));
-    }
+    const auto place = backend::SnapshotFiles::ForReading(files, path, {});
+    CAIRN_ASSIGN_OR_RETURN(const auto ids, place.ListAll());
+    for (auto id = ids.rbegin(); id != ids.rend(); ++id) snapshots.push_back(place.PathOf(*id));
   }
   if (snapshots.empty()) return std::optional<ExitCode>();
   bool valid = true;
   for (const std::string& snapshot : snapshots) {
-    CAIRN_ASSIGN_OR_RETURN(const auto verdict, checkpoint::JudgeSnapshotFile(files, snapshot));
+    CAIRN_ASSIGN_OR_RETURN(const auto verdict, backend::JudgeSnapshotFile(files, snapshot));
     const std::string name(format::SnapshotVerdictName(verdict));
     valid &= verdict == format::SnapshotVerdict::kValid;
     out->Line(json ? Dump({{"path", snapshot}, {"status", name}}) : name + "  " + snapshot);

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "checkpoint/snapshot_files.h"
+#include "backend/snapshot_files.h"
 #include "cli/state_source.h"
 
 namespace cairn::cli {
@@ -58,7 +58,7 @@ Status CheckSnapshotSidecar(env::FileSystem* files, const std::string& path) {
   const std::string sidecar = path + std::string(kSidecarSuffix);
   if (files->Stat(sidecar).status().code() == StatusCode::kNotFound) return {};
   CAIRN_ASSIGN_OR_RETURN(const format::SnapshotVerdict verdict,
-                         checkpoint::JudgeSnapshotFile(files, path));
+                         backend::JudgeSnapshotFile(files, path));
   if (verdict == format::SnapshotVerdict::kValid) return {};
   std::string message =
       fmt::format("'{}' is {} by its sidecar '{}'. Take another copy of the snapshot", path,

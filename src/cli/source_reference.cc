@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "backend/snapshot_files.h"
 #include "checkpoint/layout.h"
-#include "checkpoint/snapshot_files.h"
 #include "env/object_place.h"
 
 namespace cairn::cli {
@@ -38,16 +38,14 @@ Result<std::optional<std::string>> SnapshotIn(env::FileSystem* files, const std:
   if (files->Stat(env::JoinPath(directory, checkpoint::kFormatKey)).ok()) {
     return std::optional<std::string>();
   }
-  CAIRN_ASSIGN_OR_RETURN(const auto ids, checkpoint::ListSnapshotFiles(files, directory));
+  const auto place = backend::SnapshotFiles::ForReading(files, directory, {});
+  CAIRN_ASSIGN_OR_RETURN(const auto ids, place.ListAll());
   if (ids.empty()) return std::optional<std::string>();
-  CAIRN_ASSIGN_OR_RETURN(const auto latest, checkpoint::LatestValidSnapshot(
-                                                files, directory, id ? id->value : UINT64_MAX));
-  const uint64_t wanted = id ? id->value : ids.front();
-  if (latest && (!id || *latest == wanted)) {
-    return std::optional(env::JoinPath(directory, checkpoint::SnapshotName(*latest)));
-  }
-  const std::string path = env::JoinPath(directory, checkpoint::SnapshotName(wanted));
-  CAIRN_ASSIGN_OR_RETURN(const auto verdict, checkpoint::JudgeSnapshotFile(files, path));
+  CAIRN_ASSIGN_OR_RETURN(const auto latest, place.LatestValid(id ? id->value : UINT64_MAX));
+  const uint64_t wanted = id ? id->value : ids.back();
+  if (latest && (!id || *latest == wanted)) return std::optional(place.PathOf(*latest));
+  const std::string path = place.PathOf(wanted);
+  CAIRN_ASSIGN_OR_RETURN(const auto verdict, backend::JudgeSnapshotFile(files, path));
   const std::string message =
       fmt::format("'{}' is {}; {}", path, format::SnapshotVerdictName(verdict),
                   latest ? fmt::format("the newest older valid snapshot is {}", *latest)

@@ -18,11 +18,11 @@
 #include <set>
 #include <utility>
 
+#include "backend/snapshot_files.h"
 #include "base/hash.h"
 #include "base/saved_rows.h"
 #include "base/units.h"
 #include "cairn/hash.h"
-#include "checkpoint/snapshot_files.h"
 #include "cli/slot_json.h"
 #include "cli/staged_file.h"
 #include "cli/typed_slot.h"
@@ -235,21 +235,21 @@ Result<ExportTotals> ExportSplit(env::FileSystem* files, const StateSource& sour
   ExportTotals totals;
   for (uint32_t subtask = 0; subtask < parallelism; ++subtask) {
     const std::string place = env::JoinPath(directory, std::to_string(subtask));
-    if (files->Stat(env::JoinPath(place, checkpoint::SnapshotName(id))).ok()) {
+    CAIRN_ASSIGN_OR_RETURN(const auto snapshots, backend::SnapshotFiles::Open(files, place, {}));
+    if (files->Stat(snapshots->PathOf(id)).ok()) {
       return Status::InvalidArgument(
           fmt::format("'{}' has a snapshot {} already. Choose another directory", place, id));
     }
-    CAIRN_RETURN_IF_ERROR(env::CreateDirectories(files, place, true));
-    CAIRN_RETURN_IF_ERROR(
-        checkpoint::WriteSnapshotFile(files, place, id, [&](format::ByteSink* sink) -> Status {
-          CAIRN_ASSIGN_OR_RETURN(
-              const ExportTotals one,
-              WriteCanonicalStream(source, slots, sink,
-                                   KeyGroupsOfSubtask(subtask, parallelism, source.key_groups())));
-          totals.rows += one.rows;
-          totals.bytes += one.bytes;
-          return {};
-        }));
+    const auto write = [&](format::ByteSink* sink) -> Status {
+      CAIRN_ASSIGN_OR_RETURN(
+          const ExportTotals one,
+          WriteCanonicalStream(source, slots, sink,
+                               KeyGroupsOfSubtask(subtask, parallelism, source.key_groups())));
+      totals.rows += one.rows;
+      totals.bytes += one.bytes;
+      return {};
+    };
+    CAIRN_RETURN_IF_ERROR(snapshots->Write(id, write).status());
   }
   return totals;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "checkpoint/snapshot_files.h"
+#include "backend/snapshot_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,24 +7,25 @@
 #include "env/fault_file_system.h"
 #include "env/memory_file_system.h"
 
-namespace cairn::checkpoint {
+namespace cairn::backend {
 namespace {
 
 using format::SnapshotVerdict;
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 
 constexpr char kDir[] = "/snaps";
 
 class SnapshotFilesTest : public ::testing::Test {
  protected:
   SnapshotFilesTest() {
-    EXPECT_TRUE(disk_.CreateDirectory(kDir).ok() && disk_.SyncDirectory("/").ok());
+    auto opened = SnapshotFiles::Open(&files_, kDir, {});
+    EXPECT_TRUE(opened.ok()) << opened.status().ToString();
+    snapshots_ = *std::move(opened);
   }
 
   Status Write(uint64_t id, const std::string& payload) {
-    return WriteSnapshotFile(&files_, kDir, id,
-                             [&](format::ByteSink* sink) { return sink->Append(payload); });
+    return snapshots_->Write(id, [&](format::ByteSink* sink) { return sink->Append(payload); })
+        .status();
   }
   SnapshotVerdict Judge(uint64_t id) {
     const auto verdict = JudgeSnapshotFile(&disk_, Path(id));
@@ -32,9 +33,11 @@ class SnapshotFilesTest : public ::testing::Test {
     return *verdict;
   }
   std::optional<uint64_t> Latest(uint64_t ceiling = UINT64_MAX) {
-    return *LatestValidSnapshot(&disk_, kDir, ceiling);
+    return *snapshots_->LatestValid(ceiling);
   }
-  static std::string Path(uint64_t id) { return std::string(kDir) + "/" + SnapshotName(id); }
+  static std::string Path(uint64_t id) {
+    return std::string(kDir) + "/checkpoint-" + std::to_string(id) + ".snap";
+  }
   static std::string Meta(uint64_t id) { return Path(id) + ".meta"; }
   void Replace(const std::string& path, const std::string& bytes) {
     if (disk_.Stat(path).ok()) {
@@ -46,6 +49,7 @@ class SnapshotFilesTest : public ::testing::Test {
 
   env::MemoryFileSystem disk_;
   env::FaultFileSystem files_{&disk_};
+  std::unique_ptr<SnapshotFiles> snapshots_;
 };
 
 TEST_F(SnapshotFilesTest, Behaviour46And47GivesTheVerdictOfEachDamage) {
@@ -80,13 +84,13 @@ TEST_F(SnapshotFilesTest, Behaviour49TheLatestValidOneSkipsBadOnesAndHonoursACei
   ASSERT_TRUE(disk_.RemoveFile(Meta(3)).ok());
   EXPECT_EQ(Latest(), 2u);
   EXPECT_EQ(Latest(0), std::nullopt);
-  EXPECT_THAT(*ListSnapshotFiles(&disk_, kDir), ElementsAre(11, 10, 3, 2, 1));
+  EXPECT_THAT(*snapshots_->ListAll(), ElementsAre(1, 2, 3, 10, 11));
 }
 
 TEST_F(SnapshotFilesTest, Behaviour43RemovingOneTakesItsSidecarAndNothingElse) {
   for (const uint64_t id : {1, 11, 111}) ASSERT_TRUE(Write(id, "bytes").ok());
-  ASSERT_TRUE(RemoveSnapshotFile(&disk_, kDir, 11).ok());
-  ASSERT_TRUE(RemoveSnapshotFile(&disk_, kDir, 11).ok()) << "one that is gone is success";
+  ASSERT_TRUE(snapshots_->Purge(11).ok());
+  ASSERT_TRUE(snapshots_->Purge(11).ok()) << "one that is gone is success";
   EXPECT_EQ(disk_.AllFiles().size(), 4u);
   EXPECT_EQ(Judge(1), SnapshotVerdict::kValid);
   EXPECT_EQ(Judge(11), SnapshotVerdict::kMissing);
@@ -101,21 +105,19 @@ TEST_F(SnapshotFilesTest, Behaviour44ReplacesWholeWritesEmptyOnesAndWorksWithout
   ASSERT_TRUE(Write(2, "").ok());
   EXPECT_EQ(disk_.AllFiles()[Path(2)], "");
   EXPECT_EQ(Judge(2), SnapshotVerdict::kValid);
-  ASSERT_TRUE(WriteSnapshotFile(
-                  &files_, kDir, 3, [](format::ByteSink* sink) { return sink->Append("x"); }, false)
-                  .ok());
+  SnapshotFileOptions unsynced;
+  unsynced.fsync = false;
+  const auto fast = SnapshotFiles::Open(&files_, kDir, unsynced);
+  ASSERT_TRUE(fast.ok());
+  ASSERT_TRUE((*fast)->Write(3, [](format::ByteSink* sink) { return sink->Append("x"); }).ok());
   EXPECT_EQ(Judge(3), SnapshotVerdict::kValid);
-  EXPECT_EQ(WriteSnapshotFile(&files_, "/nowhere", 3,
-                              [](format::ByteSink* sink) { return sink->Append("x"); })
-                .code(),
-            StatusCode::kNotFound);
   EXPECT_EQ(disk_.AllFiles().size(), 6u) << "no temporary name is left";
 }
 
 TEST_F(SnapshotFilesTest, Behaviour41APartThatACrashLeftIsNeverLoadedAndNotInTheWay) {
   ASSERT_TRUE(Write(1, "whole").ok());
   Replace(Path(2) + ".part", "half of");
-  EXPECT_THAT(*ListSnapshotFiles(&disk_, kDir), ElementsAre(1));
+  EXPECT_THAT(*snapshots_->ListAll(), ElementsAre(1));
   EXPECT_EQ(Latest(), 1u);
   ASSERT_TRUE(Write(2, "half of it").ok());
   EXPECT_EQ(Latest(), 2u);
@@ -146,19 +148,34 @@ TEST_F(SnapshotFilesTest, Behaviour50EveryFaultLeavesTheOldOneNewestOrTheNewOneW
         EXPECT_EQ(disk_.AllFiles()[Path(2)], "newer payload");
       }
       EXPECT_EQ(Judge(1), SnapshotVerdict::kValid);
-      ASSERT_TRUE(RemoveSnapshotFile(&disk_, kDir, 2).ok());
+      ASSERT_TRUE(snapshots_->Purge(2).ok());
       if (!fired) break;
     }
   }
 }
 
 TEST_F(SnapshotFilesTest, NamesAreReadBackExactly) {
-  EXPECT_EQ(IdOfSnapshotName(SnapshotName(42)), 42u);
-  for (const char* other : {"checkpoint-.snap", "checkpoint-4x.snap", "checkpoint-42.snap.meta",
-                            "checkpoint-42.snap.part", "checkpoint--1.snap", "checkpoint.snap"}) {
-    EXPECT_EQ(IdOfSnapshotName(other), std::nullopt) << other;
+  ASSERT_TRUE(Write(42, "x").ok());
+  for (const char* other : {"checkpoint-.snap", "checkpoint-4x.snap", "checkpoint-43.snap.meta",
+                            "checkpoint-44.snap.part", "checkpoint--1.snap", "checkpoint.snap"}) {
+    Replace(std::string(kDir) + "/" + other, "x");
   }
+  ASSERT_TRUE(disk_.CreateDirectory(std::string(kDir) + "/checkpoint-45.snap").ok());
+  EXPECT_THAT(*snapshots_->ListAll(), ElementsAre(42));
+}
+
+// Other programs write materialisations without a sidecar.
+TEST_F(SnapshotFilesTest, WithoutNeedOfASidecarAFileIsTakenAsItIsUnlessItsSidecarSaysOtherwise) {
+  SnapshotFileOptions options;
+  options.sidecar_needed = false;
+  const SnapshotFiles lenient = SnapshotFiles::ForReading(&files_, kDir, options);
+  Replace(Path(1), "bare");
+  EXPECT_EQ(*lenient.Read(Path(1)), "bare");
+  EXPECT_EQ(snapshots_->Read(Path(1)).status().code(), StatusCode::kCorruption);
+  ASSERT_TRUE(Write(2, "summed").ok());
+  Replace(Path(2), "Summed");
+  EXPECT_EQ(lenient.Read(Path(2)).status().code(), StatusCode::kCorruption);
 }
 
 }  // namespace
-}  // namespace cairn::checkpoint
+}  // namespace cairn::backend
