@@ -27,7 +27,7 @@ CASES = {
               "view.bytes_copied.10M", "put.persisting.worst", "put.persisting.rate", "view.memory",
               "delta.500_of_1M", "delta.50k_of_1M", "list_append.10", "list_append.100k",
               "map_put.10", "map_put.100k", "aggregate.update", "ttl.update", "ttl.sweep.1M",
-              "persist.5M", "restore.5M",
+              "persist.5M", "restore.5M", "rescale.2_to_3.5M",
               "async.cold_reads.1", "async.cold_reads.8", "async.cold_reads.16", "async.coalesced",
               "embed.checkpoint", "changelog.500_of_1M", "changelog.50k_of_1M",
               "sharded.put.1_threads", "sharded.put.2_threads"],
