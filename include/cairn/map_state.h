@@ -19,6 +19,7 @@
 #include "cairn/detail/hashed_elements.h"
 #include "cairn/detail/sorted_elements.h"
 #include "cairn/ordered_codec.h"
+#include "cairn/slot_codec.h"
 
 namespace cairn {
 inline namespace v0 {
@@ -28,6 +29,20 @@ template <class MK, class V, class MapKeyCodec, class ValueCodec>
 using MapElements =
     std::conditional_t<OrderedCodec<MapKeyCodec>, SortedElements<MK, V, MapKeyCodec, ValueCodec>,
                        HashedElements<MK, V, MapKeyCodec, ValueCodec>>;
+
+/// "int64", "ordered_int64", "string"; "bytes" for a codec that has no name.
+template <class MK, class MapKeyCodec>
+std::string MapKeyCodecName() {
+  if constexpr (requires { MapKeyCodec::kName; }) {
+    return std::string(MapKeyCodec::kName);
+  } else if constexpr (HasCodec<MK> || std::is_trivially_copyable_v<MK>) {
+    const std::string plain =
+        std::is_same_v<MK, uint64_t> ? "uint64" : SlotEncodingOf<MK>("").codec;
+    if constexpr (std::is_base_of_v<SlotCodec<MK>, MapKeyCodec>) return plain;
+    if constexpr (requires { typename MapKeyCodec::Word; }) return "ordered_" + plain;
+  }
+  return "bytes";
+}
 
 }  // namespace detail
 
@@ -46,7 +61,8 @@ class MapState final
  public:
   using typename Base::KeyArg;
 
-  /// Add an empty slot to `domain`, which outlives it. descriptor.kind is set to kKeyedMap.
+  /// Add an empty slot to `domain`, which outlives it. descriptor.kind is set to kKeyedMap, and
+  /// element_key_codec, when it is empty, to the name of MapKeyCodec.
   MapState(StateDomain* domain, SlotDescriptor descriptor, TableOptions options = {},
            KeyCodec key_codec = {})
       : Base(domain, OfKind(std::move(descriptor)), options, std::move(key_codec)) {}
@@ -228,6 +244,9 @@ class MapState final
  private:
   static SlotDescriptor OfKind(SlotDescriptor descriptor) {
     descriptor.kind = SlotKind::kKeyedMap;
+    if (descriptor.element_key_codec.empty()) {
+      descriptor.element_key_codec = detail::MapKeyCodecName<MK, MapKeyCodec>();
+    }
     return descriptor;
   }
 

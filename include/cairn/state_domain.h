@@ -68,7 +68,8 @@ class StateDomain {
   void AdvanceWallTime(int64_t time_ms);
 
   /// Continue the clock that stops while down from where a saved view had it. Call it before the
-  /// first AdvanceWallTime; without it the clock starts at 0.
+  /// first AdvanceWallTime; without it the clock starts at 0. Slots with a TTL do so when they are
+  /// restored from a cut that says where it was.
   ///
   /// Threads:  the writer's.
   void ResumeStoppedClock(int64_t time_ms);
@@ -96,6 +97,7 @@ class StateDomain {
  private:
   explicit StateDomain(detail::DomainCore* core) : core_(core) {}
   detail::DomainCore* const core_;
+  std::optional<int64_t> wall_seen_ms_;  ///< in this run
 };
 
 }  // namespace v0

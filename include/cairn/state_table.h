@@ -44,8 +44,12 @@ struct SlotDescriptor {
   std::vector<ColumnSpec> key_columns;    ///< empty = opaque
   std::vector<ColumnSpec> value_columns;  ///< empty = opaque
   bool frame_per_group = false;           ///< one frame a key group (Top-N)
+  std::string element_key_codec;          ///< of a map's keys; empty = opaque
   TtlConfig ttl{};                        ///< of rows or elements; disabled = no deadlines saved
-  std::optional<int64_t> ttl_time_ms{};   ///< of a saved slot whose clock stops: what it showed
+  // Of a saved slot with a TTL: what its clock showed at the cut, and the first time it ever
+  // showed.
+  std::optional<int64_t> ttl_time_ms{};
+  std::optional<int64_t> ttl_first_ms{};
 };
 
 /// Count what a restore loaded, for the receipt.

@@ -135,6 +135,11 @@ class Table final : public StateTable {
               LoadCounts* counts) override;
   uint64_t CountRows(const View& view) const override;
   uint64_t MemoryBytes() const override;
+  /// Give memory of erased rows back: Shrink.
+  size_t Maintain(size_t budget) override {
+    Shrink(1 + budget / 64);
+    return 0;
+  }
 
   /// Live rows now. Threads: the writer's.
   uint64_t size() const;
@@ -264,6 +269,7 @@ class Table final : public StateTable {
   bool EraseRow(uint32_t group, uint64_t hash, const K& key, bool tombstone);
   void EraseSlot(const Entry& entry, uint64_t hash, uint32_t index, bool tombstone, bool record);
   Slot* Touch(const Entry* entry, uint32_t group, uint64_t hash, Slot* slot);
+  bool IsDeadInViews(const Slot& slot) const;
   void Stamp(Head* head, Slot* slot);
   bool ReserveRecord() { return log_left_ > 0 || StartLogChunk(); }
   bool StartLogChunk();

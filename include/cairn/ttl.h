@@ -72,6 +72,12 @@ struct ClockTimes {
     if (first[i] == kNoTime) first[i] = time_ms;
     if (time_ms > now[i]) now[i] = time_ms;
   }
+
+  /// Go on from a saved cut: what is pending in it counts from the first time of its run.
+  void Resume(TtlClock clock, std::optional<int64_t> time_ms, std::optional<int64_t> first_ms) {
+    if (first_ms) first[static_cast<int>(clock)] = *first_ms;
+    if (time_ms) Advance(clock, *time_ms);
+  }
 };
 
 inline int64_t SaturatingAdd(int64_t a, int64_t b) {

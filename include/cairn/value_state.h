@@ -67,11 +67,12 @@ class ValueState final : public StateTable {
       to = std::move(value);
     });
   }
-  bool Erase(KeyArg key) {
+  bool Erase(KeyArg key) { return EraseHashed(key, FnvOf(key)); }
+  bool EraseHashed(KeyArg key, uint64_t fnv) {
     if (expiring_ == nullptr) [[likely]] {
-      return plain_->Erase(key);
+      return plain_->EraseHashed(key, fnv);
     }
-    return expiring_->EraseHashed(key, FnvOf(key));
+    return expiring_->EraseHashed(key, fnv);
   }
   const V* Find(KeyArg key) { return FindHashed(key, FnvOf(key)); }
   const V* FindHashed(KeyArg key, uint64_t fnv) {
@@ -149,12 +150,14 @@ class ValueState final : public StateTable {
     return table().EncodeDelta(view, since, range, sink);
   }
   Status ExpectSaved(const SlotDescriptor& saved) override {
-    strips_deadlines_ = expiring_ == nullptr && saved.ttl.enabled();
-    return expiring_ != nullptr ? expiring_->ExpectSaved(saved) : Status();
+    stripped_.reset();
+    if (expiring_ != nullptr) return expiring_->ExpectSaved(saved);
+    if (saved.ttl.enabled()) stripped_ = detail::SavedTtl::Of(saved);
+    return {};
   }
   Status Load(const SavedRowSpan& rows, size_t group_prefix_bytes, size_t key_prefix_bytes,
               LoadCounts* counts) override {
-    if (!strips_deadlines_) {
+    if (!stripped_) {
       return table().Load(rows, group_prefix_bytes, key_prefix_bytes, counts);
     }
     return LoadStripped(rows, group_prefix_bytes, key_prefix_bytes, counts);
@@ -163,8 +166,7 @@ class ValueState final : public StateTable {
   uint64_t MemoryBytes() const override { return table().MemoryBytes(); }
   size_t Maintain(size_t budget) override {
     if (expiring_ != nullptr) return expiring_->Maintain(budget);
-    plain_->Shrink(1 + budget / 64);
-    return 0;
+    return plain_->Maintain(budget);
   }
 
  private:
@@ -203,14 +205,22 @@ class ValueState final : public StateTable {
     SavedRows stripped;
     for (size_t i = 0; i < rows.rows; ++i) {
       std::string_view value = rows.value(i);
-      const bool erase = rows.kind(i) == SavedRowKind::kErase;
-      if (!erase && value.size() < 8) {
-        return detail::RowErrorOf(descriptor(),
-                                  Status::Corruption("no room for the deadline of a TTL slot"),
-                                  "cannot decode", rows.key(i));
+      SavedRowKind kind = rows.kind(i);
+      if (kind != SavedRowKind::kErase) {
+        if (value.size() < 8) {
+          return detail::RowErrorOf(descriptor(),
+                                    Status::Corruption("no room for the deadline of a TTL slot"),
+                                    "cannot decode", rows.key(i));
+        }
+        int64_t deadline_ms;
+        std::memcpy(&deadline_ms, value.data(), 8);
+        value.remove_prefix(8);
+        if (stripped_->IsDead(deadline_ms)) {
+          kind = SavedRowKind::kErase;
+          value = {};
+        }
       }
-      if (!erase) value.remove_prefix(8);
-      const SavedRows::Slot to = stripped.Append(rows.kind(i), rows.key(i).size(), value.size());
+      const SavedRows::Slot to = stripped.Append(kind, rows.key(i).size(), value.size());
       std::memcpy(to.key, rows.key(i).data(), rows.key(i).size());
       if (!value.empty()) std::memcpy(to.value, value.data(), value.size());
     }
@@ -227,7 +237,8 @@ class ValueState final : public StateTable {
 
   std::unique_ptr<Plain> plain_;        ///< without a TTL
   std::unique_ptr<Expiring> expiring_;  ///< with one
-  bool strips_deadlines_ = false;
+  std::optional<detail::SavedTtl>
+      stripped_;  ///< rows that Load takes have deadlines, the slot none
 };
 
 }  // namespace v0

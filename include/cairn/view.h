@@ -42,6 +42,8 @@ class View {
   uint64_t epoch() const;
   /// What a clock of the domain showed at the capture; nothing before its first time.
   std::optional<int64_t> TimeOf(TtlClock clock) const;
+  /// The first time that the clock showed, in this run or those it was restored from.
+  std::optional<int64_t> FirstTimeOf(TtlClock clock) const;
   explicit operator bool() const { return node_ != nullptr; }
 
   /// Drop this handle. Blocks: never on the writer.

@@ -12,6 +12,7 @@
 #include <new>
 #include <set>
 
+#include "base/units.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/plan.h"
 #include "checkpoint/read_ahead.h"
@@ -396,6 +397,23 @@ Status LoadedCut::CheckReceipts(std::span<const LoadReceipt> receipts) const {
     }
   }
   return {};
+}
+
+std::string DescribeTtl(const SlotDescriptor& slot) {
+  std::string clock;
+  switch (slot.ttl.clock) {
+    case TtlClock::kEvent:
+      clock = "the watermark, whatever time the job was down";
+      break;
+    case TtlClock::kWall:
+      clock = "the wall clock, which went on while the job was down";
+      break;
+    case TtlClock::kStoppedWhileDown:
+      clock = "a wall clock that stood still while the job was down";
+      break;
+  }
+  return "operator " + slot.operator_uid + " slot " + slot.name + ": rows live " +
+         base::FormatDurationMs(slot.ttl.ttl_ms) + " by " + clock;
 }
 
 Result<std::vector<LoadReceipt>> LoadState(

@@ -108,19 +108,31 @@ class RebaseDecision {
   std::map<base::OperatorId, Saved> saved_;
 };
 
+/// The same declaration, whatever the clock of its TTL shows.
 bool SameSlot(format::SlotRecord a, const format::SlotRecord& b) {
   a.ttl_time_ms = b.ttl_time_ms;
+  a.ttl_first_ms = b.ttl_first_ms;
   return a == b;
 }
 
-/// Save what a clock that stops while down shows: the furthest of the subtasks'.
-void NoteStoppedClock(const state::SlotDescriptor& slot, const CapturedSubtask& subtask,
-                      std::vector<format::SlotRecord>* slots) {
-  if (!slot.ttl.enabled() || slot.ttl.clock != TtlClock::kStoppedWhileDown) return;
-  const std::optional<int64_t> time_ms = subtask.view.TimeOf(slot.ttl.clock);
-  for (format::SlotRecord& record : *slots) {
-    if (record.name == slot.name) record.ttl_time_ms = std::max(record.ttl_time_ms, time_ms);
+/// Save what the clock of a TTL showed in the subtasks: the furthest of a clock that stops while
+/// down; else the time that all had reached, and none while one has no time yet.
+void NoteClock(const state::SlotDescriptor& slot, const View& view, bool is_first,
+               format::SlotRecord* record) {
+  // The rows of a slot that passes through (an import) keep the clock of their own cut.
+  if (!slot.ttl.enabled() || slot.ttl_time_ms) return;
+  const std::optional<int64_t> time_ms = view.TimeOf(slot.ttl.clock);
+  const std::optional<int64_t> first_ms = view.FirstTimeOf(slot.ttl.clock);
+  if (is_first) {
+    record->ttl_time_ms = time_ms;
+    record->ttl_first_ms = first_ms;
+    return;
   }
+  record->ttl_first_ms = std::max(record->ttl_first_ms, first_ms);
+  record->ttl_time_ms = slot.ttl.clock == TtlClock::kStoppedWhileDown
+                            ? std::max(record->ttl_time_ms, time_ms)
+                            : std::min(record->ttl_time_ms, time_ms);
+  if (!record->ttl_time_ms) record->ttl_first_ms.reset();
 }
 
 /// Put every captured table in its place.
@@ -142,18 +154,19 @@ Status CollectTables(const CapturedCut& captured,
       tables[i].push_back(table);
       plan.frame_per_group |= slot.frame_per_group;
       const format::SlotRecord record = ToSlotRecord(slot);
-      const auto known =
+      auto known =
           std::find_if(plan.slots.begin(), plan.slots.end(),
                        [&](const format::SlotRecord& other) { return other.name == slot.name; });
-      if (known == plan.slots.end()) {
+      const bool is_first = known == plan.slots.end();
+      if (is_first) {
         CAIRN_RETURN_IF_ERROR(
             format::ValidateSlotName(slot.name).WithContext("operator " + plan.uid));
-        plan.slots.push_back(record);
+        known = plan.slots.insert(plan.slots.end(), record);
       } else if (!SameSlot(*known, record)) {
         return Status::Internal("operator " + plan.uid + ": subtasks declare slot " + slot.name +
                                 " differently");
       }
-      NoteStoppedClock(slot, captured.subtasks[i], &plan.slots);
+      NoteClock(slot, captured.subtasks[i].view, is_first, &*known);
     }
   }
   return {};
@@ -184,7 +197,10 @@ Status SortTables(OperatorPlan* plan) {
 /// True when the base cut declares this operator's slots otherwise, or does not know it.
 bool SlotsChanged(const OperatorPlan& plan, const CheckpointManifest& base) {
   for (const format::OperatorRecord& record : base.operators) {
-    if (record.operator_id == plan.operator_id) return record.slots != plan.slots;
+    if (record.operator_id == plan.operator_id) {
+      return !std::equal(record.slots.begin(), record.slots.end(), plan.slots.begin(),
+                         plan.slots.end(), SameSlot);
+    }
   }
   return true;
 }
@@ -217,10 +233,12 @@ format::SlotRecord ToSlotRecord(const state::SlotDescriptor& slot) {
   record.key_columns = slot.key_columns;
   record.value_columns = slot.value_columns;
   record.frame_per_group = slot.frame_per_group;
+  if (!slot.element_key_codec.empty()) record.element_key_codec = slot.element_key_codec;
   if (slot.ttl.enabled()) {
     record.ttl_ms = static_cast<uint64_t>(slot.ttl.ttl_ms);
     record.ttl_clock = NameOf(slot.ttl.clock);
     record.ttl_time_ms = slot.ttl_time_ms;
+    record.ttl_first_ms = slot.ttl_first_ms;
   }
   return record;
 }
@@ -238,10 +256,12 @@ state::SlotDescriptor ToSlotDescriptor(const format::OperatorRecord& op,
   slot.key_columns = saved.key_columns;
   slot.value_columns = saved.value_columns;
   slot.frame_per_group = saved.frame_per_group;
+  slot.element_key_codec = saved.element_key_codec.value_or("");
   if (saved.ttl_ms) {
     slot.ttl.ttl_ms = static_cast<int64_t>(std::min<uint64_t>(*saved.ttl_ms, INT64_MAX));
     slot.ttl.clock = TtlClockOf(saved.ttl_clock.value_or("")).value_or(TtlClock::kEvent);
     slot.ttl_time_ms = saved.ttl_time_ms;
+    slot.ttl_first_ms = saved.ttl_first_ms;
   }
   return slot;
 }

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cairn/state_domain.h"
 #include "checkpoint/job_testing.h"
 
 namespace cairn::checkpoint {
@@ -112,6 +113,64 @@ TEST_F(PlanTest, AChangedSlotMakesABase) {
   Objects();
   base_.operators[0].slots[0].version = 2;
   EXPECT_FALSE(IsDelta("a"));
+}
+
+/// A slot whose TTL goes by the watermark, in two subtasks that got so far.
+class PlanTtlTest : public PlanTest {
+ protected:
+  PlanTtlTest() {
+    slot_.ttl.ttl_ms = 100;
+    captured_.parallelism = base_.parallelism = 2;
+    captured_.subtasks.resize(2);
+    for (size_t i = 0; i < 2; ++i) {
+      captured_.subtasks[i].committed_epoch = 3;
+      tables_.push_back(std::make_unique<ModelTable>(
+          slot_, KeyGroupRange{static_cast<uint32_t>(i) * 64, static_cast<uint32_t>(i) * 64 + 64},
+          128, 7));
+      captured_.subtasks[i].tables.push_back(tables_.back().get());
+      domains_.push_back(StateDomain::Create({}));
+    }
+  }
+  void Capture() {
+    for (size_t i = 0; i < 2; ++i) captured_.subtasks[i].view = domains_[i]->Capture();
+  }
+  format::SlotRecord Planned() {
+    Result<CutPlan> plan = PlanCut(captured_, nullptr, {});
+    EXPECT_TRUE(plan.ok()) << plan.status().ToString();
+    return plan->operators.front().slots.front();
+  }
+
+  state::SlotDescriptor slot_ = SlotOf("a");
+  std::vector<std::unique_ptr<StateDomain>> domains_;
+};
+
+TEST_F(PlanTtlTest, TheTimeThatAllSubtasksHadReachedIsSaved) {
+  domains_[0]->AdvanceEventTime(40);
+  Capture();
+  EXPECT_EQ(Planned().ttl_time_ms, std::nullopt) << "one has no time yet";
+  EXPECT_EQ(Planned().ttl_first_ms, std::nullopt);
+  domains_[1]->AdvanceEventTime(50);
+  domains_[1]->AdvanceEventTime(60);
+  Capture();
+  EXPECT_EQ(Planned().ttl_time_ms, 40);
+  EXPECT_EQ(Planned().ttl_first_ms, 50);
+}
+
+TEST_F(PlanTtlTest, AClockThatWentOnMakesNoBase) {
+  for (const auto& domain : domains_) domain->AdvanceEventTime(40);
+  Capture();
+  format::OperatorRecord record;
+  record.operator_id = slot_.operator_id;
+  record.uid = "a";
+  record.slots = {Planned()};
+  base_.operators.push_back(record);
+  AddFrame("a", 5, 1000, false);
+  Objects();
+  for (const auto& domain : domains_) domain->AdvanceEventTime(50);
+  Capture();
+  EXPECT_TRUE(IsDelta("a"));
+  base_.operators[0].slots[0].ttl_ms = 99;
+  EXPECT_FALSE(IsDelta("a")) << "the same rows read otherwise";
 }
 
 TEST_F(PlanTest, DeltasOfHalfTheBaseAreStillFineAndOneByteMoreIsNot) {

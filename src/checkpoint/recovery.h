@@ -19,6 +19,10 @@
 
 namespace cairn::checkpoint {
 
+/// Say how long rows of a slot with a TTL live, and what an outage does to them: "operator U slot
+/// S: rows live 10m by the wall clock, which went on while the job was down".
+std::string DescribeTtl(const SlotDescriptor& slot);
+
 /// One committed cut: verified manifest, frames not yet read.
 ///
 /// Threads:  any. Reads frames of the store it came from, which must outlive it.

@@ -35,6 +35,12 @@ Status CheckShape(const format::SlotRecord& saved, const format::SlotRecord& wan
         fmt::format("slot {} was saved as {}, this job declares it as {}", saved.name, saved.kind,
                     wanted.kind));
   }
+  if (saved.element_key_codec && wanted.element_key_codec &&
+      saved.element_key_codec != wanted.element_key_codec) {
+    return Status::InvalidArgument(
+        fmt::format("slot {} was saved with map keys {}, this job declares {}. Keys do not migrate",
+                    saved.name, *saved.element_key_codec, *wanted.element_key_codec));
+  }
   if (saved.key_codec != wanted.key_codec || saved.key_columns != wanted.key_columns) {
     return Status::InvalidArgument(fmt::format(
         "slot {} was saved with keys {}, this job declares {}. Keys do not migrate: make a new "

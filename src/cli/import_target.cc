@@ -105,6 +105,7 @@ Result<ImportTarget::Slot> ImportTarget::SlotFor(SlotDescriptor saved) {
     // Deadlines are kept as they were saved: the job that restores them applies its own TTL.
     wanted.ttl = saved.ttl;
     wanted.ttl_time_ms = saved.ttl_time_ms;
+    wanted.ttl_first_ms = saved.ttl_first_ms;
   }
   if (const auto there = builder_->FindSlot(wanted.operator_id, wanted.name)) {
     const SlotDescriptor& other = builder_->slots()[*there];

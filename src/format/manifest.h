@@ -194,8 +194,10 @@ struct SlotRecord {
   std::vector<ColumnSpec> value_columns;
   bool frame_per_group = false;
   std::optional<uint64_t> ttl_ms;
-  std::optional<std::string> ttl_clock;  ///< event (default) | wall | stopped_while_down
-  std::optional<int64_t> ttl_time_ms;    ///< what a clock that stops while down showed at the cut
+  std::optional<std::string> ttl_clock;          ///< event (default) | wall | stopped_while_down
+  std::optional<int64_t> ttl_time_ms;            ///< what that clock showed at the cut
+  std::optional<int64_t> ttl_first_ms;           ///< and the first time it ever showed
+  std::optional<std::string> element_key_codec;  ///< of a map's keys
   friend bool operator==(const SlotRecord&, const SlotRecord&) = default;
 };
 

@@ -242,9 +242,11 @@ Json ToJson(const SlotRecord& slot) {
                {"value_codec", slot.value_codec},
                {"value_columns", ListToJson(slot.value_columns)},
                {"version", slot.version}};
+  if (slot.element_key_codec) json["element_key_codec"] = *slot.element_key_codec;
   if (slot.ttl_ms) json["ttl_ms"] = *slot.ttl_ms;
   if (slot.ttl_clock) json["ttl_clock"] = *slot.ttl_clock;
   if (slot.ttl_time_ms) json["ttl_time_ms"] = *slot.ttl_time_ms;
+  if (slot.ttl_first_ms) json["ttl_first_ms"] = *slot.ttl_first_ms;
   return json;
 }
 void Read(FieldReader* in, SlotRecord* slot) {
@@ -253,7 +255,9 @@ void Read(FieldReader* in, SlotRecord* slot) {
   ReadList(in, "key_columns", &slot->key_columns);
   in->Read("kind", &slot->kind);
   in->Read("name", &slot->name);
+  in->ReadOptional("element_key_codec", &slot->element_key_codec);
   in->ReadOptional("ttl_clock", &slot->ttl_clock);
+  in->ReadOptional("ttl_first_ms", &slot->ttl_first_ms);
   in->ReadOptional("ttl_ms", &slot->ttl_ms);
   in->ReadOptional("ttl_time_ms", &slot->ttl_time_ms);
   in->Read("value_codec", &slot->value_codec);

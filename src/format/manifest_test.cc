@@ -113,6 +113,11 @@ std::vector<Mutation> OperatorMutations() {
          Count(m).slots[0].ttl_ms.reset();
          Count(m).slots[0].ttl_clock = "wall";
        }},
+      {R::kSlotTtl, "a clock's first time without a TTL",
+       [](M& m) {
+         Count(m).slots[0].ttl_ms.reset();
+         Count(m).slots[0].ttl_first_ms = 7;
+       }},
       {R::kSlotTtl, "unknown clock",
        [](M& m) {
          Count(m).slots[0].ttl_ms = 5;

@@ -190,11 +190,15 @@ class Validator {
     Require(slot.kind == "keyed_value" || slot.kind == "operator_value" ||
                 slot.kind == "keyed_list" || slot.kind == "keyed_map",
             Rule::kSlotKind, "operator '{}', slot '{}': kind '{}'", op.uid, slot.name, slot.kind);
-    Require((slot.ttl_ms || (!slot.ttl_clock && !slot.ttl_time_ms)) &&
+    Require((slot.ttl_ms || (!slot.ttl_clock && !slot.ttl_time_ms && !slot.ttl_first_ms)) &&
                 (!slot.ttl_clock || *slot.ttl_clock == "event" || *slot.ttl_clock == "wall" ||
                  *slot.ttl_clock == "stopped_while_down"),
             Rule::kSlotTtl, "operator '{}', slot '{}': clock '{}' of its TTL", op.uid, slot.name,
             slot.ttl_clock.value_or(""));
+    Require(
+        !slot.element_key_codec || (slot.kind == "keyed_map" && !slot.element_key_codec->empty()),
+        Rule::kSlotCodec, "operator '{}', slot '{}': a codec of element keys without a map", op.uid,
+        slot.name);
     Require(!slot.key_codec.empty() && !slot.value_codec.empty() && slot.version >= 1,
             Rule::kSlotCodec, "operator '{}', slot '{}': a codec has no name or version", op.uid,
             slot.name);

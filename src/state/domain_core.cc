@@ -147,6 +147,12 @@ void DomainCore::Poll(size_t steps) {
   }
 }
 
+void DomainCore::NoteOldestTimes() {
+  std::lock_guard lock(registry_mutex_);
+  oldest_times_of_ = oldest_node_ != nullptr ? oldest_node_->epoch : 0;
+  oldest_times_ = oldest_node_ != nullptr ? oldest_node_->times : ClockTimes();
+}
+
 size_t DomainCore::OpenViews() const {
   std::lock_guard lock(registry_mutex_);
   return open_views_;

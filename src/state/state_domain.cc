@@ -15,8 +15,8 @@ View::View(const View& other) noexcept : node_(other.node_) {
 
 namespace {
 
-std::optional<int64_t> Known(const detail::ClockTimes& times, TtlClock clock) {
-  const int64_t time_ms = times.now[static_cast<int>(clock)];
+std::optional<int64_t> Known(const int64_t* times, TtlClock clock) {
+  const int64_t time_ms = times[static_cast<int>(clock)];
   if (time_ms == detail::kNoTime) return std::nullopt;
   return time_ms;
 }
@@ -24,7 +24,11 @@ std::optional<int64_t> Known(const detail::ClockTimes& times, TtlClock clock) {
 }  // namespace
 
 std::optional<int64_t> View::TimeOf(TtlClock clock) const {
-  return node_ == nullptr ? std::nullopt : Known(node_->times, clock);
+  return node_ == nullptr ? std::nullopt : Known(node_->times.now, clock);
+}
+
+std::optional<int64_t> View::FirstTimeOf(TtlClock clock) const {
+  return node_ == nullptr ? std::nullopt : Known(node_->times.first, clock);
 }
 
 uint64_t View::epoch() const { return node_ == nullptr ? 0 : node_->epoch; }
@@ -52,11 +56,13 @@ void StateDomain::AdvanceEventTime(int64_t time_ms) {
 
 // The stopped clock runs by the steps of the wall clock that this process has seen.
 void StateDomain::AdvanceWallTime(int64_t time_ms) {
-  const std::optional<int64_t> before = TimeOf(TtlClock::kWall);
+  if (time_ms == detail::kNoTime) return;
   core_->times.Advance(TtlClock::kWall, time_ms);
-  const std::optional<int64_t> now = TimeOf(TtlClock::kWall);
-  if (!now) return;
-  const int64_t step = before ? detail::SaturatingAdd(*now, -*before) : 0;
+  int64_t step = 0;
+  if (!wall_seen_ms_ || time_ms > *wall_seen_ms_) {
+    if (wall_seen_ms_) step = detail::SaturatingAdd(time_ms, -*wall_seen_ms_);
+    wall_seen_ms_ = time_ms;
+  }
   core_->times.Advance(
       TtlClock::kStoppedWhileDown,
       detail::SaturatingAdd(TimeOf(TtlClock::kStoppedWhileDown).value_or(0), step));
@@ -67,7 +73,7 @@ void StateDomain::ResumeStoppedClock(int64_t time_ms) {
 }
 
 std::optional<int64_t> StateDomain::TimeOf(TtlClock clock) const {
-  return Known(core_->times, clock);
+  return Known(core_->times.now, clock);
 }
 
 void StateDomain::Poll(size_t steps) { core_->Poll(steps); }

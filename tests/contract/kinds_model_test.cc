@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <iostream>
 #include <mutex>
-#include <set>
 #include <thread>
 #include <vector>
 
@@ -152,7 +151,6 @@ class KindsWorld {
                                 ? detail::DeadlineAfter(now.now_ms, ttls_[slot].ttl_ms)
                                 : detail::kDeadlineMax;
     }
-    if (element.deadline_ms == detail::kPendingDeadline) pending_[slot].insert({key, number});
     slots_[slot]->Write(key, number, element.digest, OneIn(2));
     if (slots_[slot]->is_list() && reset_[slot].erase(key) > 0) AdoptIndex(slot, key, number);
   }
@@ -301,6 +299,10 @@ class KindsWorld {
       TableOptions options = options_;
       options.range = half;
       const auto one = slots_[slot]->Another(domain.get(), options, ttls_[slot]);
+      SlotDescriptor saved = one->table()->descriptor();
+      saved.ttl_time_ms = held.view.TimeOf(saved.ttl.clock);
+      saved.ttl_first_ms = held.view.FirstTimeOf(saved.ttl.clock);
+      ASSERT_TRUE(one->table()->ExpectSaved(saved).ok());
       LoadCounts counts;
       for (const auto& cut : store_[slot]) {
         for (const auto& part : cut->parts()) {
@@ -322,26 +324,13 @@ class KindsWorld {
       if (times.now[clock] != detail::kNoTime) times.now[clock] += later;
     }
     const Alive expected = AliveAt(held.models[slot], detail::TtlNowOf(times, ttls_[slot]));
-    // What was saved before there was a time counts from the first time of the new run: it may be
-    // alive where the old run has seen it die.
-    for (const auto& [key, number] : pending_[slot]) {
-      const auto row = expected.find(key);
-      const auto found = restored.find(key);
-      if (found == restored.end() || (row != expected.end() && row->second.contains(number))) {
-        continue;
-      }
-      found->second.erase(number);
-      if (found->second.empty()) restored.erase(found);
-    }
-    ASSERT_EQ(restored, expected) << "slot " << slot << " restored" << Difference(restored, expected);
+    ASSERT_EQ(restored, expected) << "slot " << slot << " restored"
+                                  << Difference(restored, expected);
     ++checks_;
   }
 
   static void ContinueClocks(const View& view, int64_t later, StateDomain* domain) {
     if (const auto event = view.TimeOf(TtlClock::kEvent)) domain->AdvanceEventTime(*event + later);
-    if (const auto stopped = view.TimeOf(TtlClock::kStoppedWhileDown)) {
-      domain->ResumeStoppedClock(*stopped);
-    }
     if (const auto wall = view.TimeOf(TtlClock::kWall)) {
       domain->AdvanceWallTime(*wall);
       domain->AdvanceWallTime(*wall + later);
@@ -378,7 +367,6 @@ class KindsWorld {
   std::array<std::unique_ptr<AnySlot>, kSlots> slots_;
   std::array<ModelSlot, kSlots> slots_models_;
   std::array<std::map<uint64_t, int>, kSlots> reset_;
-  std::array<std::set<std::pair<uint64_t, uint64_t>>, kSlots> pending_;  ///< written without a time
   std::array<std::vector<std::unique_ptr<MemorySink>>, kSlots> store_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<const HeldKinds>> held_;

@@ -2,59 +2,10 @@
 //
 // Behaviours of time to live, one a test: which clock counts, what refreshes, what is saved, what a
 // sweep gives back.
-#include <gtest/gtest.h>
-
-#include <limits>
-
-#include "cairn/folding_state.h"
-#include "cairn/list_state.h"
-#include "cairn/map_state.h"
-#include "cairn/value_state.h"
-#include "model_world.h"
+#include "ttl_world.h"
 
 namespace cairn::ttl {
 namespace {
-
-using model::MemorySink;
-using Values = ValueState<int64_t, int64_t>;
-using Texts = ValueState<int64_t, std::string>;
-using Lists = ListState<int64_t, int64_t>;
-using Maps = MapState<int64_t, int64_t, int64_t>;
-
-constexpr KeyGroupRange kEvery{0, kMaxKeyGroups};
-
-SlotDescriptor Ttl(TtlConfig ttl, const std::string& name = "slot") {
-  SlotDescriptor descriptor;
-  descriptor.operator_uid = "op";
-  descriptor.name = name;
-  descriptor.ttl = ttl;
-  return descriptor;
-}
-
-struct World {
-  std::unique_ptr<StateDomain> domain = StateDomain::Create({});
-  World() = default;
-  explicit World(int64_t event_ms) { domain->AdvanceEventTime(event_ms); }
-  void At(int64_t event_ms) { domain->AdvanceEventTime(event_ms); }
-  StateDomain* get() { return domain.get(); }
-};
-
-size_t Rows(const MemorySink& sink) {
-  size_t rows = 0;
-  for (const auto& part : sink.parts()) rows += part->rows.rows();
-  return rows;
-}
-
-void Restore(const MemorySink& sink, StateTable* table, const SlotDescriptor* saved = nullptr) {
-  if (saved != nullptr) {
-    ASSERT_TRUE(table->ExpectSaved(*saved).ok());
-  }
-  LoadCounts counts;
-  for (const auto& part : sink.parts()) {
-    const Status status = table->Load(part->rows.Span(), 2, 2, &counts);
-    ASSERT_TRUE(status.ok()) << status.ToString();
-  }
-}
 
 // --- deadlines ---------------------------------------------------------------------------------
 
@@ -91,6 +42,28 @@ TEST(TtlDeadline, IsInclusive) {
   world.At(1100);
   EXPECT_EQ(values.Find(1), nullptr);
   EXPECT_EQ(values.size(), 0u) << "finding a dead row erases it";
+}
+
+TEST(TtlDeadline, AScanSkipsTheDeadAndErasesNothing) {
+  World world(0);
+  Values values(world.get(), Ttl({.ttl_ms = 10}));
+  ASSERT_TRUE(values.Put(1, 1).ok());
+  world.At(5);
+  ASSERT_TRUE(values.Put(2, 2).ok());
+  world.At(10);
+  std::vector<int64_t> keys;
+  values.ScanNow(kEvery, [&](int64_t key, int64_t) { keys.push_back(key); });
+  EXPECT_EQ(keys, std::vector<int64_t>{2});
+  EXPECT_EQ(values.size(), 2u);
+}
+
+TEST(TtlDeadline, WhoWantsExpiryBeforeTheFirstWatermarkStartsTheClockAtZero) {
+  World world;
+  world.At(0);
+  Values values(world.get(), Ttl({.ttl_ms = 100}));
+  ASSERT_TRUE(values.Put(1, 1).ok());
+  world.At(5000);
+  EXPECT_EQ(values.Find(1), nullptr) << "its deadline was 100";
 }
 
 TEST(TtlDeadline, TimeNeverGoesBack) {
@@ -154,7 +127,7 @@ TEST(TtlDeadline, BeforeTheFirstTimeNothingDiesAndThenAWholeTtlIsLeft) {
   EXPECT_EQ(values.Find(1), nullptr);
 }
 
-TEST(TtlDeadline, SaturatesAtExtremeTimes) {
+TEST(TtlDeadline, Case53SaturatesAtExtremeTimes) {
   World world(std::numeric_limits<int64_t>::min() + 1);
   Values values(world.get(), Ttl({.ttl_ms = std::numeric_limits<int64_t>::max()}));
   ASSERT_TRUE(values.Put(1, 1).ok());
@@ -185,7 +158,7 @@ TEST(TtlClocks, EachSlotGoesByItsOwn) {
   EXPECT_EQ(event.Find(1), nullptr);
 }
 
-TEST(TtlClocks, AnOutageCountsByTheWallAndNotByTheStoppedClock) {
+TEST(TtlClocks, Case52AnOutageCountsByTheWallAndNotByTheStoppedClock) {
   constexpr int64_t kMinute = 60000;
   for (const TtlClock clock : {TtlClock::kWall, TtlClock::kStoppedWhileDown}) {
     World world;
@@ -200,7 +173,8 @@ TEST(TtlClocks, AnOutageCountsByTheWallAndNotByTheStoppedClock) {
     World later;
     Values restored(later.get(), slot);
     SlotDescriptor saved = slot;
-    saved.ttl_time_ms = view.TimeOf(TtlClock::kStoppedWhileDown);
+    saved.ttl_time_ms = view.TimeOf(clock);
+    saved.ttl_first_ms = view.FirstTimeOf(clock);
     Restore(base, &restored, &saved);
     later.get()->AdvanceWallTime(13 * kMinute);
     EXPECT_EQ(restored.Find(1) != nullptr, clock == TtlClock::kStoppedWhileDown);
@@ -209,6 +183,26 @@ TEST(TtlClocks, AnOutageCountsByTheWallAndNotByTheStoppedClock) {
     later.get()->AdvanceWallTime(21 * kMinute);
     EXPECT_EQ(restored.Find(1), nullptr) << "8 minutes were left";
   }
+}
+
+TEST(TtlClocks, BesideASlotOfTheWallClockTheStoppedOneCountsNoOutage) {
+  World world;
+  const SlotDescriptor wall = Ttl({.ttl_ms = 1000, .clock = TtlClock::kWall}, "wall");
+  const SlotDescriptor stopped = Ttl({.ttl_ms = 1000, .clock = TtlClock::kStoppedWhileDown});
+  Values by_wall(world.get(), wall);
+  Values by_stopped(world.get(), stopped);
+  SlotDescriptor saved_wall = wall;
+  saved_wall.ttl_time_ms = saved_wall.ttl_first_ms = 70000;
+  SlotDescriptor saved_stopped = stopped;
+  saved_stopped.ttl_time_ms = 500;
+  saved_stopped.ttl_first_ms = 0;
+  ASSERT_TRUE(by_wall.ExpectSaved(saved_wall).ok());
+  ASSERT_TRUE(by_stopped.ExpectSaved(saved_stopped).ok());
+  world.get()->AdvanceWallTime(90000);
+  EXPECT_EQ(world.get()->TimeOf(TtlClock::kStoppedWhileDown), 500);
+  world.get()->AdvanceWallTime(90010);
+  EXPECT_EQ(world.get()->TimeOf(TtlClock::kStoppedWhileDown), 510);
+  EXPECT_EQ(world.get()->TimeOf(TtlClock::kWall), 90010);
 }
 
 // --- refresh -----------------------------------------------------------------------------------
@@ -277,9 +271,59 @@ TEST(TtlRefresh, AViewKeepsTheTimeOfItsCaptureAndRefreshesNothing) {
   EXPECT_FALSE(values.Get(later, 1, [](const int64_t&) {}));
 }
 
+TEST(TtlViews, WhatAViewTakesForDeadIsSweptWithoutAPreImage) {
+  World world(0);
+  Values values(world.get(), Ttl({.ttl_ms = 10}));
+  for (int64_t key = 0; key < 10000; ++key) ASSERT_TRUE(values.Put(key, key).ok());
+  world.At(10);
+  const View view = world.get()->Capture();
+  while (values.Maintain(1000) > 0) {
+  }
+  ASSERT_TRUE(values.Put(7, 70).ok());
+  EXPECT_EQ(values.size(), 1u);
+  EXPECT_LT(world.get()->ViewBytes(), 10000u) << "bytes of rows that no reader can see";
+  EXPECT_EQ(values.CountRows(view), 0u);
+  EXPECT_FALSE(values.Get(view, 7, [](const int64_t&) {}));
+  MemorySink delta;
+  ASSERT_TRUE(values.EncodeDelta(view, 0, kEvery, &delta).ok());
+  for (const auto& part : delta.parts()) {
+    const SavedRowSpan rows = part->rows.Span();
+    for (size_t i = 0; i < rows.rows; ++i) EXPECT_EQ(rows.kind(i), SavedRowKind::kErase);
+  }
+}
+
+TEST(TtlViews, WhatAnOlderViewSeesAliveIsKeptForIt) {
+  World world(0);
+  Values values(world.get(), Ttl({.ttl_ms = 10}));
+  ASSERT_TRUE(values.Put(1, 11).ok());
+  const View older = world.get()->Capture();
+  world.At(10);
+  const View newer = world.get()->Capture();
+  ASSERT_TRUE(values.Put(1, 12).ok());
+  int64_t seen = 0;
+  EXPECT_TRUE(values.Get(older, 1, [&](const int64_t& value) { seen = value; }));
+  EXPECT_EQ(seen, 11);
+  EXPECT_FALSE(values.Get(newer, 1, [](const int64_t&) {}));
+}
+
+TEST(TtlViews, ADeadRowThatIsBornAgainShowsNoPreImageOfAnEarlierLife) {
+  World world(0);
+  Texts texts(world.get(), Ttl({.ttl_ms = 10}));
+  ASSERT_TRUE(texts.Put(1, "first").ok());
+  View earlier = world.get()->Capture();
+  ASSERT_TRUE(texts.Put(1, "second").ok());  // the first is kept for that view
+  earlier.Release();
+  world.get()->Poll(1000);  // and given back with it
+  world.At(10);
+  const View view = world.get()->Capture();
+  ASSERT_TRUE(texts.Put(1, "third").ok());
+  EXPECT_FALSE(texts.Get(view, 1, [](const std::string&) {}));
+  EXPECT_EQ(*texts.Find(1), "third");
+}
+
 // --- sweep -------------------------------------------------------------------------------------
 
-TEST(TtlSweep, GivesBackAMillionKeysInBoundedSteps) {
+TEST(TtlSweep, Case47GivesBackAMillionKeysInBoundedSteps) {
   World world(0);
   Values values(world.get(), Ttl({.ttl_ms = 1000}));
   constexpr int64_t kKeys = 1000000;
@@ -317,6 +361,18 @@ TEST(TtlSweep, NeverTakesALiveRowAndLooksAtOneOnceABucket) {
   EXPECT_EQ(texts.size(), 500u);
   for (int64_t i = 0; i < 500; ++i) ASSERT_NE(texts.Find(i), nullptr);
   EXPECT_LT(steps, 500u + 500u * 12) << "a live row is looked at once a TTL";
+}
+
+TEST(TtlSweep, LeavesSiblingSlotsAlone) {
+  World world(0);
+  Values one(world.get(), Ttl({.ttl_ms = 10}, "seen"));
+  Values longer(world.get(), Ttl({.ttl_ms = 100}, "seen2"));
+  Values forever(world.get(), Ttl({}, "n"));
+  for (Values* slot : {&one, &longer, &forever}) ASSERT_TRUE(slot->Put(1, 1).ok());
+  world.At(50);
+  EXPECT_EQ(one.Maintain(100), 1u);
+  EXPECT_EQ(one.size(), 0u);
+  EXPECT_EQ(longer.size() + forever.size(), 2u);
 }
 
 TEST(TtlSweep, ARowBornAgainIsNotSweptForItsPredecessor) {
@@ -418,116 +474,26 @@ TEST(TtlSweep, StatisticsCountLiveExpiredAndWhatWillExpire) {
   }
 }
 
-// --- restore and switching ---------------------------------------------------------------------
-
-TEST(TtlRestore, KeepsTheAbsoluteDeadline) {
+TEST(TtlSweep, TablesTakeTurnsWithinTheBudgetOfACall) {
   World world(0);
-  const SlotDescriptor slot = Ttl({.ttl_ms = 100});
-  Values values(world.get(), slot);
-  ASSERT_TRUE(values.Put(1, 1).ok());
-  world.At(60);
-  MemorySink base;
-  ASSERT_TRUE(values.EncodeBase(world.get()->Capture(), kEvery, &base).ok());
-  World later(60);
-  Values restored(later.get(), slot);
-  Restore(base, &restored);
-  later.At(99);
-  EXPECT_NE(restored.Find(1), nullptr);
-  later.At(100);
-  EXPECT_EQ(restored.Find(1), nullptr);
-}
-
-TEST(TtlRestore, RestoredRowsAreSweptToo) {
-  World world(0);
-  const SlotDescriptor slot = Ttl({.ttl_ms = 100});
-  Values values(world.get(), slot);
-  Lists lists(world.get(), Ttl({.ttl_ms = 100}, "lists"));
-  for (int64_t i = 0; i < 100; ++i) {
-    ASSERT_TRUE(values.Put(i, i).ok());
-    ASSERT_TRUE(lists.Append(i, i).ok());
+  std::vector<std::unique_ptr<Values>> slots;
+  std::vector<StateTable*> tables;
+  for (int i = 0; i < 40; ++i) {
+    slots.push_back(
+        std::make_unique<Values>(world.get(), Ttl({.ttl_ms = 10}, "slot" + std::to_string(i))));
+    tables.push_back(slots.back().get());
+    for (int64_t key = 0; key < 100; ++key) ASSERT_TRUE(slots.back()->Put(key, key).ok());
   }
-  const View view = world.get()->Capture();
-  MemorySink value_rows, list_rows;
-  ASSERT_TRUE(values.EncodeBase(view, kEvery, &value_rows).ok());
-  ASSERT_TRUE(lists.EncodeBase(view, kEvery, &list_rows).ok());
-  World later;
-  Values restored(later.get(), slot);
-  Lists restored_lists(later.get(), Ttl({.ttl_ms = 100}, "lists"));
-  Restore(value_rows, &restored);
-  Restore(list_rows, &restored_lists);
-  later.At(1000);
-  while (restored.Maintain(10) + restored_lists.Maintain(10) > 0) {
-  }
-  EXPECT_EQ(restored.size(), 0u);
-  EXPECT_EQ(restored_lists.size(), 0u);
-}
-
-TEST(TtlSwitch, OnOffAndToAnotherLengthOverExistingState) {
-  const TtlConfig off{};
-  const TtlConfig hundred{.ttl_ms = 100};
-  const TtlConfig fifty{.ttl_ms = 50};
-  struct Case {
-    TtlConfig saved;
-    TtlConfig now;
-    int64_t alive_until;  // with a restore at 20 of what was written at 0
-  };
-  constexpr int64_t kForEver = 1000000;
-  for (const Case& one : {Case{off, hundred, 119}, Case{hundred, off, kForEver},
-                          Case{hundred, fifty, 49}, Case{fifty, hundred, 99}}) {
-    World world(0);
-    const SlotDescriptor saved = Ttl(one.saved);
-    Values values(world.get(), saved);
-    Lists lists(world.get(), saved);
-    ASSERT_TRUE(values.Put(1, 42).ok());
-    ASSERT_TRUE(lists.Append(1, 42).ok());
-    const View view = world.get()->Capture();
-    MemorySink value_rows, list_rows;
-    ASSERT_TRUE(values.EncodeBase(view, kEvery, &value_rows).ok());
-    ASSERT_TRUE(lists.EncodeBase(view, kEvery, &list_rows).ok());
-    World later(20);
-    Values restored(later.get(), Ttl(one.now));
-    Lists restored_lists(later.get(), Ttl(one.now));
-    Restore(value_rows, &restored, &saved);
-    Restore(list_rows, &restored_lists, &saved);
-    later.At(one.alive_until);
-    ASSERT_NE(restored.Find(1), nullptr) << one.saved.ttl_ms << " to " << one.now.ttl_ms;
-    EXPECT_EQ(*restored.Find(1), 42);
-    EXPECT_EQ(restored_lists.Size(1), 1u);
-    if (one.alive_until == kForEver) continue;
-    later.At(one.alive_until + 1);
-    EXPECT_EQ(restored.Find(1), nullptr);
-    EXPECT_EQ(restored_lists.Size(1), 0u);
-  }
-}
-
-TEST(TtlRestore, AStampThatIsCutShortIsAnErrorThatNamesTheKey) {
-  World world(0);
-  Values plain(world.get(), Ttl({}));
-  ASSERT_TRUE(plain.Put(1, 42).ok());
-  MemorySink base;
-  ASSERT_TRUE(plain.EncodeBase(world.get()->Capture(), kEvery, &base).ok());
-  World later(0);
-  Values restored(later.get(), Ttl({.ttl_ms = 100}));
-  LoadCounts counts;
-  const Status status = restored.Load(base.parts().front()->rows.Span(), 2, 2, &counts);
-  EXPECT_EQ(status.code(), StatusCode::kCorruption);
-  EXPECT_NE(status.ToString().find("slot slot"), std::string::npos) << status.ToString();
-}
-
-TEST(TtlKinds, AFoldRestartsFromItsInitialValue) {
-  World world(0);
-  ReducingState<int64_t, int64_t, std::plus<int64_t>> sums(world.get(), Ttl({.ttl_ms = 10}));
-  ASSERT_TRUE(sums.Add(1, 5).ok());
-  ASSERT_TRUE(sums.Add(1, 6).ok());
   world.At(10);
-  ASSERT_TRUE(sums.Add(1, 7).ok());
-  EXPECT_EQ(*sums.Find(1), 7);
-}
-
-TEST(TtlKinds, APlainTableRefusesRowsSavedWithATtl) {
-  World world;
-  Table<int64_t, int64_t> table(world.get(), Ttl({}));
-  EXPECT_EQ(table.ExpectSaved(Ttl({.ttl_ms = 5})).code(), StatusCode::kInvalidArgument);
+  StateSweep sweep;
+  EXPECT_EQ(sweep.Run(tables, 150), 150u);
+  EXPECT_EQ(slots[0]->size(), 0u);
+  EXPECT_EQ(slots[1]->size(), 50u);
+  size_t swept = 150;
+  for (int i = 0; i < 100; ++i) swept += sweep.Run(tables, 150);
+  EXPECT_EQ(swept, 4000u);
+  for (const auto& slot : slots) EXPECT_EQ(slot->size(), 0u);
+  EXPECT_EQ(sweep.Run({}, 10), 0u);
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ class CollectionTable : public StateTable {
   CollectionTable(StateDomain* domain, SlotDescriptor descriptor, TableOptions options,
                   KeyCodec key_codec)
       : config_(descriptor.ttl),
-        saved_(descriptor.ttl),
+        saved_(SavedTtl::Of(descriptor)),
         element_bytes_max_(options.value_bytes_max),
         collection_bytes_max_(options.collection_bytes_max),
         core_(domain->core()),
@@ -90,8 +90,8 @@ class CollectionTable : public StateTable {
     return EncodeRows(view, since, true, range, sink);
   }
   Status ExpectSaved(const SlotDescriptor& saved) override {
-    saved_ = saved.ttl;
-    if (saved.ttl_time_ms) core_->times.Advance(TtlClock::kStoppedWhileDown, *saved.ttl_time_ms);
+    saved_ = SavedTtl::Of(saved);
+    core_->times.Resume(saved.ttl.clock, saved.ttl_time_ms, saved.ttl_first_ms);
     return {};
   }
   Status Load(const SavedRowSpan& rows, size_t group_prefix_bytes, size_t key_prefix_bytes,
@@ -221,7 +221,7 @@ class CollectionTable : public StateTable {
   }
 
   const TtlConfig config_;
-  TtlConfig saved_;  ///< of the cut that Load is given
+  SavedTtl saved_;  ///< of the cut that Load is given
   const uint64_t element_bytes_max_;
   const uint64_t collection_bytes_max_;
   DomainCore* const core_;
@@ -467,11 +467,35 @@ class CollectionTable : public StateTable {
       }
     }();
     const bool erase = rows.kind(row) == SavedRowKind::kErase;
+    if (!erase) {
+      CAIRN_RETURN_IF_ERROR(CheckLoaded(arg, fnv, row_key, rows.kind(row)));
+    }
     Status status = row_key.part == ElementRowKey::kHeader
                         ? LoadHeader(arg, fnv, erase, rows.value(row))
                         : LoadElement(now, arg, fnv, erase, row_key.element_key, rows.value(row));
     if (status.ok()) return status;
     return rows_.RowError(status, "cannot decode a collection of", row_key.user_key);
+  }
+
+  // A header comes before its elements, and a materialised row for the first time.
+  Status CheckLoaded(KeyArg key, uint64_t fnv, const ElementRowKey& row_key,
+                     SavedRowKind kind) const {
+    const Stored* stored = FindStored(key, fnv);
+    const bool header = row_key.part == ElementRowKey::kHeader;
+    if (!header && stored == nullptr) {
+      return rows_.RowError(Status::Corruption("an element without the header before it"),
+                            "cannot load a collection of", row_key.user_key);
+    }
+    if (kind != SavedRowKind::kMaterialised) return {};
+    bool twice = stored != nullptr;
+    if (!header) {
+      const Result<EK> element_key = element_key_codec_.Decode(row_key.element_key);
+      twice = element_key.ok() && stored->elements.Find(*element_key, hasher_) != nullptr;
+    }
+    if (!twice) return {};
+    return rows_.RowError(Status::Corruption(header ? "its header is saved twice"
+                                                    : "one of its elements is saved twice"),
+                          "cannot load a collection of", row_key.user_key);
   }
 
   Status LoadHeader(KeyArg key, uint64_t fnv, bool erase, std::string_view value) {
@@ -492,20 +516,22 @@ class CollectionTable : public StateTable {
       in.remember = false;
       return in;
     };
-    if (erase) {
+    const auto remove = [&]() -> Status {
       if (FindStored(key, fnv) == nullptr) return {};
       return Change(key, fnv, now, [&](Stored& stored, const ElementContext& in) {
         stored.elements.Remove(forgetting(in), hasher_, element_key);
         if (stored.elements.count() == 0) stored.elements.Prune(forgetting(in));
       });
-    }
+    };
+    if (erase) return remove();
     int64_t deadline = kDeadlineMax;
-    if (saved_.enabled()) {
+    if (saved_.config.enabled()) {
       if (value_bytes.size() < 8) {
         return Status::Corruption("no room for the deadline of a TTL slot");
       }
       std::memcpy(&deadline, value_bytes.data(), 8);
       value_bytes.remove_prefix(8);
+      if (saved_.IsDead(deadline)) return remove();
     }
     deadline = config_.enabled() ? DeadlineOfLoaded(deadline, saved_, config_, now) : kDeadlineMax;
     CAIRN_ASSIGN_OR_RETURN(EV value, element_codec_.Decode(value_bytes));

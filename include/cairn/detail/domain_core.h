@@ -158,6 +158,15 @@ class DomainCore {
     return seen < base ? seen : base;
   }
 
+  /// Times of the oldest open view, or of one before it; none without a view. The writer's.
+  const ClockTimes& OldestViewTimes() {
+    const uint32_t view = oldest.load(std::memory_order_acquire);
+    if (view != oldest_times_of_) [[unlikely]] {
+      NoteOldestTimes();
+    }
+    return oldest_times_;
+  }
+
   uint64_t MemoryBytes() const;
   uint64_t ViewBytes() const;
 
@@ -181,6 +190,7 @@ class DomainCore {
   using ChunkSlot = std::atomic<LogChunk*>;
 
   ~DomainCore();
+  void NoteOldestTimes();
   void RetireSlow(const Garbage& item);
   void FreeNow(const Garbage& item);
   template <class FreeBlock>
@@ -207,6 +217,8 @@ class DomainCore {
   GarbageBag* full_ = nullptr;     ///< full, waiting for the registry mutex
   uint32_t next_chunk_ = 1;
   uint64_t external_charged_ = 0;
+  uint32_t oldest_times_of_ = 0;
+  ClockTimes oldest_times_;
 
   std::atomic<uint64_t> garbage_bytes_{0};  ///< without log chunks
   std::atomic<uint64_t> log_bytes_{0};

@@ -3,6 +3,7 @@
 // What a table's memory is made of: slots, boxes, log records and owned keys.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -78,6 +79,13 @@ constexpr bool HasRawBytes() {
     return false;
   }
 }
+
+/// Values that die: TimedTable's rows.
+template <class V>
+concept HasDeadline = requires(const V& value) {
+  { value.deadline_ms } -> std::convertible_to<int64_t>;
+  value.generation;
+};
 
 /// The part of an encoded key that decides its key group: all of it, unless the codec says which.
 template <class Codec>

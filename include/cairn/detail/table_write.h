@@ -420,8 +420,13 @@ CAIRN_TABLE_TEMPLATE
                                                                  uint64_t hash, Slot* slot) {
   const uint32_t newest = core_->newest.load(std::memory_order_acquire);
   if (entry->epoch <= newest && slot->stamp <= newest) {
-    if (ReserveRecord() && detail::SegmentBusy::Take(entry->head)) {
-      AppendRecord(slot, true);
+    const bool dead = IsDeadInViews(*slot);
+    if ((dead || ReserveRecord()) && detail::SegmentBusy::Take(entry->head)) {
+      if (dead) {
+        slot->undo = 0;
+      } else {
+        AppendRecord(slot, true);
+      }
       Stamp(entry->head, slot);
       detail::SegmentBusy::Drop(entry->head);
       return slot;
@@ -433,6 +438,18 @@ CAIRN_TABLE_TEMPLATE
   }
   Stamp(entry->head, slot);
   return slot;
+}
+
+// True for a row with a deadline that every open view sees and takes for dead. None of them needs a
+// pre-image of it, nor an older one, whose box or chunk may be gone by now: its chain is cut.
+CAIRN_TABLE_TEMPLATE inline bool CAIRN_TABLE::IsDeadInViews(const Slot& slot) const {
+  if constexpr (detail::HasDeadline<V>) {
+    return slot.stamp <= core_->OldestViewEpoch() &&
+           detail::TtlNowOf(core_->OldestViewTimes(), descriptor_.ttl)
+               .IsDead(ValueOf(slot.cell).deadline_ms);
+  } else {
+    return false;
+  }
 }
 
 CAIRN_TABLE_TEMPLATE inline void CAIRN_TABLE::Stamp(Head* head, Slot* slot) {
@@ -485,8 +502,10 @@ CAIRN_TABLE_TEMPLATE bool CAIRN_TABLE::EraseRow(uint32_t group, uint64_t hash, c
   const uint32_t old_stamp = slot.stamp;
   const uint32_t newest = core_->newest.load(std::memory_order_acquire);
   if (entry->epoch <= newest) {
-    const bool record = old_stamp <= newest;
+    const bool dead = old_stamp <= newest && IsDeadInViews(slot);
+    const bool record = old_stamp <= newest && !dead;
     if ((!record || ReserveRecord()) && detail::SegmentBusy::Take(entry->head)) {
+      if (dead) SlotsOf(*entry)[index].undo = 0;
       EraseSlot(*entry, hash, index, true, record);
       detail::SegmentBusy::Drop(entry->head);
     } else {

@@ -50,12 +50,31 @@ struct TimedCodec : ValueCodec {
   }
 };
 
+/// How the deadlines of a saved slot are read, and its clock as of the cut.
+struct SavedTtl {
+  TtlConfig config;
+  TtlNow now;
+
+  static SavedTtl Of(const SlotDescriptor& slot) {
+    SavedTtl saved{slot.ttl, {}};
+    if (slot.ttl_time_ms) saved.now.now_ms = *slot.ttl_time_ms;
+    if (slot.ttl_first_ms) {
+      saved.now.pending_ms = DeadlineAfter(*slot.ttl_first_ms, slot.ttl.ttl_ms);
+    }
+    return saved;
+  }
+  /// True for what had died by the cut. It stays dead, whatever TTL the slot has now.
+  bool IsDead(int64_t deadline_ms) const { return config.enabled() && now.IsDead(deadline_ms); }
+};
+
 /// Deadline of a row of a cut saved under `saved`, in a slot of `config`; `now` is the present.
-inline int64_t DeadlineOfLoaded(int64_t saved_deadline_ms, const TtlConfig& saved,
+inline int64_t DeadlineOfLoaded(int64_t saved_deadline_ms, const SavedTtl& cut,
                                 const TtlConfig& config, const TtlNow& now) {
+  const TtlConfig& saved = cut.config;
   if (!saved.enabled() || saved.clock != config.clock) {
     return DeadlineAfter(now.now_ms, config.ttl_ms);
   }
+  saved_deadline_ms = cut.now.Resolve(saved_deadline_ms);
   if (saved.ttl_ms == config.ttl_ms || saved_deadline_ms == kPendingDeadline) {
     return saved_deadline_ms;
   }
@@ -74,7 +93,7 @@ class TimedTable final : public StateTable {
   TimedTable(StateDomain* domain, SlotDescriptor descriptor, TableOptions options,
              KeyCodec key_codec, ValueCodec value_codec)
       : config_(descriptor.ttl),
-        saved_(descriptor.ttl),
+        saved_(SavedTtl::Of(descriptor)),
         core_(domain->core()),
         index_(core_, descriptor.ttl.ttl_ms),
         codec_{std::move(value_codec)},
@@ -180,8 +199,8 @@ class TimedTable final : public StateTable {
     return EncodeRows(view, since, true, range, sink);
   }
   Status ExpectSaved(const SlotDescriptor& saved) override {
-    saved_ = saved.ttl;
-    if (saved.ttl_time_ms) core_->times.Advance(TtlClock::kStoppedWhileDown, *saved.ttl_time_ms);
+    saved_ = SavedTtl::Of(saved);
+    core_->times.Resume(saved.ttl.clock, saved.ttl_time_ms, saved.ttl_first_ms);
     return {};
   }
   Status Load(const SavedRowSpan& rows, size_t group_prefix_bytes, size_t key_prefix_bytes,
@@ -336,7 +355,7 @@ class TimedTable final : public StateTable {
     }
     std::string_view bytes = rows.value(at);
     Row loaded;
-    if (saved_.enabled()) {
+    if (saved_.config.enabled()) {
       Result<Row> row = codec_.Decode(bytes);
       if (!row.ok()) return rows_.RowError(row.status(), "cannot decode the value of", key_bytes);
       loaded = *std::move(row);
@@ -346,6 +365,14 @@ class TimedTable final : public StateTable {
         return rows_.RowError(value.status(), "cannot decode the value of", key_bytes);
       }
       loaded.value = *std::move(value);
+    }
+    const bool materialised = rows.kind(at) == SavedRowKind::kMaterialised;
+    if (materialised && rows_.FindHashed(arg, fnv) != nullptr) {
+      return rows_.RowError(Status::Corruption("the key is saved twice"), "cannot load", key_bytes);
+    }
+    if (saved_.IsDead(loaded.deadline_ms)) {
+      rows_.EraseHashed(arg, fnv);
+      return {};
     }
     loaded.deadline_ms = DeadlineOfLoaded(loaded.deadline_ms, saved_, config_, now);
     bool born = false;
@@ -370,7 +397,7 @@ class TimedTable final : public StateTable {
   }
 
   const TtlConfig config_;
-  TtlConfig saved_;  ///< of the cut that Load is given
+  SavedTtl saved_;  ///< of the cut that Load is given
   DomainCore* const core_;
   ExpiryIndex index_;
   uint32_t generation_ = 0;
