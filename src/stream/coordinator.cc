@@ -165,6 +165,13 @@ Status Coordinator::AwaitReady(const checkpoint::Cut* cut) {
   Log(LogLevel::kInfo, "restored " + Named(cut->id()) + ": " + base::FormatCount(rows) +
                            " rows of state (" + base::FormatBytes(bytes) +
                            "), as many as its manifest promises");
+  for (const auto& task : tasks_) {
+    if (task->options().subtask != 0) continue;
+    for (const state::StateTable* table : task->tables()) {
+      const state::SlotDescriptor& slot = table->descriptor();
+      if (slot.ttl.enabled()) Log(LogLevel::kInfo, checkpoint::DescribeTtl(slot));
+    }
+  }
   return {};
 }
 

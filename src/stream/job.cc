@@ -69,6 +69,7 @@ class JobBuilder {
       task.context.key_groups = graph_.key_groups;
       task.context.range = KeyGroupsOfSubtask(subtask, graph_.parallelism, graph_.key_groups);
       task.context.slot_hash_seed = graph_.slot_hash_seed;
+      task.context.state_ttl = graph_.state_ttl;
       task.channels = inputs_[stage_index] * graph_.parallelism;
       task.limits = options_.channels;
       task.async_snapshots = options_.coordinator.async_snapshots;

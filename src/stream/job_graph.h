@@ -55,6 +55,7 @@ struct JobGraph {
   uint32_t parallelism = 1;
   uint32_t key_groups = kDefaultKeyGroups;
   uint64_t slot_hash_seed = 0;
+  TtlConfig state_ttl;  ///< of what operators keep a key; disabled = for ever
   std::vector<StageSpec> stages;
 };
 

@@ -13,6 +13,7 @@
 
 #include "cairn/hash.h"
 #include "cairn/status.h"
+#include "cairn/ttl.h"
 #include "cairn/view.h"
 #include "state/state_table.h"
 #include "stream/batch.h"
@@ -36,6 +37,7 @@ struct OperatorContext {
   KeyGroupRange range;  ///< groups this subtask owns
   uint64_t slot_hash_seed = 0;
   StateDomain* state = nullptr;  ///< tables are made in it; null for stateless operators
+  TtlConfig state_ttl;           ///< of what operators keep a key; disabled = for ever
 };
 
 /// One operator of one subtask.

@@ -18,6 +18,7 @@
 
 #include "base/ids.h"
 #include "cairn/state_domain.h"
+#include "cairn/state_sweep.h"
 #include "cairn/status.h"
 #include "cairn/view.h"
 #include "checkpoint/recovery.h"
@@ -68,8 +69,9 @@ struct TaskOptions {
   bool async_snapshots = true;
   bool checkpoints = true;  ///< false: nothing is ever committed, so no erase is remembered
   MemoryBudget* budget = nullptr;
-  env::Clock* clock = nullptr;      ///< of processing time; null = SystemClock()
   int64_t memory_wait_ms = 10'000;  ///< longest wait for memory before a batch
+  /// Of processing time, and of state with a TTL by wall clock; null = SystemClock().
+  env::Clock* clock = nullptr;
 };
 
 class Task {
@@ -113,7 +115,7 @@ class Task {
   Status TakeSnapshot(const Barrier& barrier);
   Status AwaitResume(base::CheckpointId id);
   Status AwaitMemory();
-  void MaintainState();
+  void SweepState();
   void NoteStateBytes();
 
   const TaskOptions options_;
@@ -125,6 +127,7 @@ class Task {
   env::Clock* const clock_;
   std::unique_ptr<StateDomain> domain_;  ///< outlives the operators whose tables are in it
   std::optional<MemoryPressure> pressure_;
+  StateSweep sweep_;
   std::unique_ptr<Chain> chain_;
   std::unique_ptr<SourceReader> reader_;
   std::optional<WatermarkGenerator> watermarks_;  ///< of a source task with event time

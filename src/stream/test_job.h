@@ -31,6 +31,7 @@ struct TestJob {
   std::vector<std::shared_ptr<NumberSource>> sources;
   std::shared_ptr<MemorySink> sink = std::make_shared<MemorySink>();
   FunctionOperator::Function function;
+  std::shared_ptr<OperatorFactory> factory;  ///< null = one of `function`
   bool staged = false;
   uint32_t parallelism = 2;
   JobOptions options;
@@ -62,7 +63,11 @@ struct TestJob {
     StageSpec keyed;
     keyed.name = "keyed";
     keyed.nodes.push_back(
-        {-1, "sink/function/0", std::make_shared<FunctionFactory>(function, staged), nullptr, {}});
+        {-1,
+         "sink/function/0",
+         factory != nullptr ? factory : std::make_shared<FunctionFactory>(function, staged),
+         nullptr,
+         {}});
     keyed.nodes.push_back({0, "sink", nullptr, sink, {}});
     graph.stages.push_back(std::move(keyed));
     return graph;
