@@ -41,10 +41,12 @@ nlohmann::ordered_json SlotToJson(const SlotDescriptor& slot) {
                                  {"key_columns", ColumnsToJson(slot.key_columns)},
                                  {"value_columns", ColumnsToJson(slot.value_columns)},
                                  {"frame_per_group", slot.frame_per_group}};
+  if (!slot.element_key_codec.empty()) json["element_key_codec"] = slot.element_key_codec;
   if (slot.ttl.enabled()) {
     json["ttl_ms"] = slot.ttl.ttl_ms;
     json["ttl_clock"] = NameOf(slot.ttl.clock);
     if (slot.ttl_time_ms) json["ttl_time_ms"] = *slot.ttl_time_ms;
+    if (slot.ttl_first_ms) json["ttl_first_ms"] = *slot.ttl_first_ms;
   }
   return json;
 }
@@ -67,12 +69,18 @@ Result<SlotDescriptor> SlotFromJson(const nlohmann::json& json) {
     slot.key_columns = ColumnsFromJson(json.at("key_columns"));
     slot.value_columns = ColumnsFromJson(json.at("value_columns"));
     slot.frame_per_group = json.at("frame_per_group").get<bool>();
+    if (json.contains("element_key_codec")) {
+      slot.element_key_codec = json.at("element_key_codec").get<std::string>();
+    }
     if (json.contains("ttl_ms")) {
       slot.ttl.ttl_ms = json.at("ttl_ms").get<int64_t>();
       const auto clock = TtlClockOf(json.at("ttl_clock").get<std::string>());
       if (!clock) return Status::InvalidArgument("the slot's TTL has no known clock");
       slot.ttl.clock = *clock;
       if (json.contains("ttl_time_ms")) slot.ttl_time_ms = json.at("ttl_time_ms").get<int64_t>();
+      if (json.contains("ttl_first_ms")) {
+        slot.ttl_first_ms = json.at("ttl_first_ms").get<int64_t>();
+      }
     }
   } catch (const nlohmann::json::exception& error) {
     return Status::InvalidArgument(
@@ -88,13 +96,7 @@ Result<SlotDescriptor> SlotFromText(std::string_view text) {
 }
 
 SlotDescriptor SlotOf(const format::OperatorRecord& op, const format::SlotRecord& slot) {
-  SlotDescriptor descriptor = checkpoint::ToSlotDescriptor(op, slot);
-  // Rows of elements and deadlines are not columns: such slots are read as bytes.
-  if (HasElementRows(descriptor.kind)) descriptor.key_columns.clear();
-  if (HasElementRows(descriptor.kind) || descriptor.ttl.enabled()) {
-    descriptor.value_columns.clear();
-  }
-  return descriptor;
+  return checkpoint::ToSlotDescriptor(op, slot);
 }
 
 }  // namespace cairn::cli

@@ -6,6 +6,7 @@
 #include <arrow/type.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -14,8 +15,10 @@
 
 #include "base/ids.h"
 #include "base/units.h"
+#include "cairn/element_row_key.h"
 #include "cairn/hash.h"
 #include "cli/slot_json.h"
+#include "cli/slot_row.h"
 #include "cli/state_source.h"
 #include "cli/typed_slot.h"
 #include "cli/value_text.h"
@@ -40,11 +43,14 @@ class RowPrinter {
     return RowPrinter(std::move(decoder), json, out);
   }
 
-  Status Add(std::string_view user_key, std::string_view value) {
+  /// True when the row shows: headers and what has expired do not.
+  Result<bool> Add(std::string_view row_key, std::string_view value) {
     const int64_t before = decoder_.rows();
-    CAIRN_RETURN_IF_ERROR(decoder_.Append(user_key, value));
+    CAIRN_RETURN_IF_ERROR(decoder_.Append(row_key, value));
+    if (decoder_.rows() == before) return false;
     table_rows_.push_back(decoder_.rows() - before);
-    return decoder_.rows() < kRowsPerPrint ? Status() : Flush();
+    if (decoder_.rows() >= kRowsPerPrint) CAIRN_RETURN_IF_ERROR(Flush());
+    return true;
   }
 
   Status Flush() {
@@ -75,32 +81,44 @@ class RowPrinter {
     line += ",\"key\":";
     const int keys = static_cast<int>(decoder_.key_columns());
     AppendSide(batch, 0, keys, first, PrintsPlain(slot().key_columns), &line);
+    const int values = keys + static_cast<int>(decoder_.element_columns());
+    const int values_end = values + static_cast<int>(decoder_.value_columns());
+    if (values > keys) AppendNamed(batch, keys, first, &line);
     line += ",\"value\":";
-    const int values_end = batch.num_columns();
     if (!ranked_) {
-      AppendSide(batch, keys, values_end, first, PrintsPlain(slot().value_columns), &line);
+      AppendSide(batch, values, values_end, first, PrintsPlain(slot().value_columns), &line);
     } else {
       line += '[';
       for (int64_t row = first; row < first + rows; ++row) {
         if (row > first) line += ',';
-        AppendSide(batch, keys, values_end - 1, row, false, &line);  // the sort key says no more
+        AppendSide(batch, values, values_end - 1, row, false, &line);  // the sort key says no more
       }
       line += ']';
     }
+    if (decoder_.expiry_columns() > 0) AppendNamed(batch, values_end, first, &line);
     out_->Line(line + "}");
   }
 
   void PrintText(const arrow::RecordBatch& batch, int64_t first, int64_t rows) {
-    const int keys = static_cast<int>(decoder_.key_columns());
+    const int values = static_cast<int>(decoder_.key_columns() + decoder_.element_columns());
+    const int sort_key = ranked_ ? values + static_cast<int>(decoder_.value_columns()) - 1 : -1;
     for (int64_t row = first; row < first + rows; ++row) {
       std::string line = "  ";
-      for (int i = 0; i < batch.num_columns() - (ranked_ ? 1 : 0); ++i) {
-        if (i > 0) line += i == keys ? "  ->  " : "  ";
+      for (int i = 0; i < batch.num_columns(); ++i) {
+        if (i == sort_key) continue;
+        if (i > 0) line += i == values ? "  ->  " : "  ";
         line += batch.schema()->field(i)->name() + "=";
         AppendJsonValue(*batch.column(i), row, &line);
       }
       out_->Line(line);
     }
+  }
+
+  /// ,"index":7
+  static void AppendNamed(const arrow::RecordBatch& batch, int column, int64_t row,
+                          std::string* line) {
+    *line += ",\"" + batch.schema()->field(column)->name() + "\":";
+    AppendJsonValue(*batch.column(column), row, line);
   }
 
   static void AppendSide(const arrow::RecordBatch& batch, int first, int end, int64_t row,
@@ -138,37 +156,71 @@ std::string Heading(const SlotDescriptor& slot) {
   return fmt::format("{} slot {}", OperatorName(slot), slot.name);
 }
 
+/// What a slot's keys are, elements of lists and maps included.
+std::string KeyText(const SlotDescriptor& slot) {
+  std::string text = ColumnsText(KeyShapeOf(slot), slot.key_codec);
+  if (!HasElementRows(slot.kind)) return text;
+  const ColumnSpec element = ElementColumnOf(slot);
+  return text + ", " + element.name + " " + element.type;
+}
+
 struct SlotTotals {
-  uint64_t rows = 0;
+  uint64_t rows = 0;     ///< saved rows
+  uint64_t live = 0;     ///< values or elements
+  uint64_t expired = 0;  ///< of them, by the clock of the cut
   uint64_t bytes = 0;
 };
+
+Result<std::vector<SlotTotals>> CountRows(const StateSource& source) {
+  std::vector<SlotTotals> totals(source.slots().size());
+  CAIRN_RETURN_IF_ERROR(source.ScanAll([&](const StateRow& row) -> Status {
+    SlotTotals& of = totals[row.slot];
+    CAIRN_ASSIGN_OR_RETURN(const SlotRow parts,
+                           TakeApart(source.slots()[row.slot], row.user_key, row.value));
+    ++of.rows;
+    if (!parts.is_header) ++(parts.expired ? of.expired : of.live);
+    of.bytes += row.stored_key.size() + row.value.size();
+    return {};
+  }));
+  return totals;
+}
 
 }  // namespace
 
 Result<ExitCode> ListState(env::FileSystem* files, const StateOptions& options, Output* out) {
   CAIRN_ASSIGN_OR_RETURN(const auto source,
                          OpenStateSource(files, options.source, options.materialisation_store));
-  std::vector<SlotTotals> totals(source->slots().size());
-  CAIRN_RETURN_IF_ERROR(source->ScanAll([&](const StateRow& row) -> Status {
-    ++totals[row.slot].rows;
-    totals[row.slot].bytes += row.stored_key.size() + row.value.size();
-    return {};
-  }));
-  TextTable table("<<>><<");
-  table.Row({"OPERATOR", "SLOT", "ROWS", "BYTES", "KEY", "VALUE"});
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<SlotTotals> totals, CountRows(*source));
+  const bool some_expire =
+      std::any_of(source->slots().begin(), source->slots().end(),
+                  [](const SlotDescriptor& slot) { return slot.ttl.enabled(); });
+  TextTable table(some_expire ? "<<>>><<" : "<<>><<");
+  std::vector<std::string> head = {"OPERATOR", "SLOT", "ROWS", "BYTES", "KEY", "VALUE"};
+  if (some_expire) head.insert(head.begin() + 3, "EXPIRED");
+  table.Row(std::move(head));
   for (size_t i = 0; i < totals.size(); ++i) {
     const SlotDescriptor& slot = source->slots()[i];
     if (options.json) {
       auto line = SlotToJson(slot);
       line["rows"] = totals[i].rows;
+      line["live"] = totals[i].live;
+      line["expired"] = totals[i].expired;
       line["bytes"] = totals[i].bytes;
       out->Line(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
       continue;
     }
-    table.Row({OperatorName(slot), slot.name, base::FormatCount(totals[i].rows),
-               base::FormatBytes(totals[i].bytes), ColumnsText(KeyShapeOf(slot), slot.key_codec),
-               (HoldsRankedRows(slot) ? "ranked rows of " : "") +
-                   ColumnsText(ValueShapeOf(slot), slot.value_codec)});
+    std::vector<std::string> cells = {OperatorName(slot),
+                                      slot.name,
+                                      base::FormatCount(totals[i].live),
+                                      base::FormatBytes(totals[i].bytes),
+                                      KeyText(slot),
+                                      (HoldsRankedRows(slot) ? "ranked rows of " : "") +
+                                          ColumnsText(ValueShapeOf(slot), slot.value_codec)};
+    if (some_expire) {
+      cells.insert(cells.begin() + 3,
+                   slot.ttl.enabled() ? base::FormatCount(totals[i].expired) : "-");
+    }
+    table.Row(std::move(cells));
   }
   if (!options.json) table.Print(out);
   return ExitCode::kDone;
@@ -181,21 +233,21 @@ Result<ExitCode> PrintState(env::FileSystem* files, const StateOptions& options,
   for (const size_t index : found) {
     const SlotDescriptor& slot = source->slots()[index];
     if (!options.json) {
-      out->Line(fmt::format("{} ({} -> {})", Heading(slot),
-                            ColumnsText(KeyShapeOf(slot), slot.key_codec),
+      out->Line(fmt::format("{} ({} -> {})", Heading(slot), KeyText(slot),
                             ColumnsText(ValueShapeOf(slot), slot.value_codec)));
     }
     CAIRN_ASSIGN_OR_RETURN(RowPrinter printer, RowPrinter::Make(slot, options.json, out));
     uint64_t rows = 0;
     bool more = false;
-    CAIRN_RETURN_IF_ERROR(source->Scan(slot.operator_id, {0, source->key_groups()},
-                                       [&](const StateRow& row) -> Status {
-                                         if (row.slot != index) return {};
-                                         more = options.limit != 0 && rows == options.limit;
-                                         if (more) return Status::Cancelled("enough rows");
-                                         ++rows;
-                                         return printer.Add(row.user_key, row.value);
-                                       }));
+    CAIRN_RETURN_IF_ERROR(source->Scan(
+        slot.operator_id, {0, source->key_groups()}, [&](const StateRow& row) -> Status {
+          if (row.slot != index) return {};
+          more = options.limit != 0 && rows == options.limit;
+          if (more) return Status::Cancelled("enough rows");
+          CAIRN_ASSIGN_OR_RETURN(const bool shown, printer.Add(row.user_key, row.value));
+          rows += shown ? 1 : 0;
+          return {};
+        }));
     CAIRN_RETURN_IF_ERROR(printer.Flush());
     if (more) {
       fmt::print(stderr, "cairn: {}: the first {} rows; --limit 0 prints all\n", Heading(slot),
@@ -226,15 +278,20 @@ Result<ExitCode> GetState(env::FileSystem* files, const StateOptions& options, O
     ++fitting;
     KeyGroupRange groups{0, source->key_groups()};
     if (IsKeyed(slot.kind)) {
-      const uint32_t group = KeyGroupOf(*key, source->key_groups());
+      // The key of a timer's row begins with the user key that decides its group.
+      const std::string_view group_key =
+          HasElementRows(slot.kind) ? *key : GroupKeyOfRow(slot, *key);
+      const uint32_t group = KeyGroupOf(group_key, source->key_groups());
       groups = {group, group + 1};
     }
     CAIRN_ASSIGN_OR_RETURN(RowPrinter printer, RowPrinter::Make(slot, options.json, out));
     CAIRN_RETURN_IF_ERROR(
         source->Scan(slot.operator_id, groups, [&](const StateRow& row) -> Status {
-          if (row.slot != index || row.user_key != *key) return {};
+          if (row.slot != index) return {};
+          CAIRN_ASSIGN_OR_RETURN(const SlotRow parts, TakeApart(slot, row.user_key, row.value));
+          if (parts.user_key != *key || parts.is_header || parts.expired) return {};
           if (rows++ == 0 && !options.json && found.size() > 1) out->Line(Heading(slot));
-          return printer.Add(row.user_key, row.value);
+          return printer.Add(row.user_key, row.value).status();
         }));
     CAIRN_RETURN_IF_ERROR(printer.Flush());
   }

@@ -15,7 +15,9 @@
 #include "base/ids.h"
 #include "base/units.h"
 #include "cairn/detail/slot_hash.h"
+#include "cairn/element_row_key.h"
 #include "checkpoint/row_sorter.h"
+#include "cli/slot_row.h"
 #include "cli/state_source.h"
 #include "cli/typed_slot.h"
 #include "cli/value_text.h"
@@ -47,6 +49,9 @@ class Side {
     CAIRN_RETURN_IF_ERROR(source.ScanAll([&](const StateRow& row) -> Status {
       const auto number = numbers.find(row.slot);
       if (number == numbers.end()) return {};
+      CAIRN_ASSIGN_OR_RETURN(const SlotRow parts,
+                             TakeApart(source.slots()[row.slot], row.user_key, row.value));
+      if (parts.is_header || parts.expired) return {};
       return sorter_->Add(number->second, row.user_key, row.value,
                           checkpoint::DuplicateRule::kRefuse);
     }));
@@ -61,7 +66,7 @@ class Side {
   /// Where the row stands in the order of a sort.
   auto Place() const {
     return std::tuple(slot().operator_id, slot().kind, row()->group, std::string_view(slot().name),
-                      hasher_.Hash(row()->user_key), row()->user_key);
+                      hasher_.Hash(UserKeyOfRow(slot().kind, row()->user_key)), row()->user_key);
   }
 
  private:
@@ -81,18 +86,19 @@ class RowText {
   Result<std::pair<std::string, std::string>> Of(std::string_view key, std::string_view value) {
     CAIRN_RETURN_IF_ERROR(decoder_.Append(key, value));
     CAIRN_ASSIGN_OR_RETURN(const auto batch, decoder_.Finish());
-    const int keys = static_cast<int>(decoder_.key_columns());
+    const int keys = static_cast<int>(decoder_.key_columns() + decoder_.element_columns());
+    const int end = keys + static_cast<int>(decoder_.value_columns());
     const bool ranked = HoldsRankedRows(decoder_.slot());
     std::pair<std::string, std::string> text;
     Append(*batch, 0, keys, 0, &text.first);
     if (!ranked) {
-      Append(*batch, keys, batch->num_columns(), 0, &text.second);
+      Append(*batch, keys, batch->num_columns(), 0, &text.second);  // the deadline too
       return text;
     }
     text.second = "[";
     for (int64_t row = 0; row < batch->num_rows(); ++row) {
       if (row > 0) text.second += ',';
-      Append(*batch, keys, batch->num_columns() - 1, row, &text.second);
+      Append(*batch, keys, end - 1, row, &text.second);
     }
     text.second += ']';
     return text;

@@ -10,11 +10,14 @@
 #include <arrow/util/key_value_metadata.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include "base/coding.h"
 #include "cli/slot_json.h"
+#include "cli/slot_row.h"
 #include "cli/value_text.h"
 #include "format/arrow_status.h"
 #include "format/row_codec.h"
@@ -35,16 +38,19 @@ SideShape ShapeOf(const std::string& codec, const std::vector<ColumnSpec>& colum
 /// Columns of the table beside the key's and the value's.
 const ColumnSpec kRankColumn{"rank", "bigint", false};
 const ColumnSpec kSortKeyColumn{"sort_key", "bytes", false};
+const ColumnSpec kExpiryColumn{"expires_at_ms", "bigint", true};
 
 /// All columns of the typed table; a name taken before gets "_2", "_3", ….
 std::vector<ColumnSpec> TableColumns(const SlotDescriptor& slot) {
   std::vector<ColumnSpec> columns = KeyShapeOf(slot).columns;
+  if (HasElementRows(slot.kind)) columns.push_back(ElementColumnOf(slot));
   const SideShape value = ValueShapeOf(slot);
   columns.insert(columns.end(), value.columns.begin(), value.columns.end());
   if (HoldsRankedRows(slot)) {
     columns.push_back(kRankColumn);
     columns.push_back(kSortKeyColumn);
   }
+  if (slot.ttl.enabled()) columns.push_back(kExpiryColumn);
   std::set<std::string> taken;
   for (ColumnSpec& column : columns) {
     const std::string name = column.name;
@@ -53,6 +59,14 @@ std::vector<ColumnSpec> TableColumns(const SlotDescriptor& slot) {
     }
   }
   return columns;
+}
+
+SideShape ElementShapeOf(const SlotDescriptor& slot) {
+  const ColumnSpec column = ElementColumnOf(slot);
+  const auto coding = column.type == "text"    ? SideShape::Coding::kText
+                      : column.type == "bytes" ? SideShape::Coding::kBytes
+                                               : SideShape::Coding::kRow;
+  return {coding, {column}};
 }
 
 std::string SlotName(const SlotDescriptor& slot) {
@@ -170,7 +184,8 @@ SideShape ValueShapeOf(const SlotDescriptor& slot) {
 }
 
 bool HoldsRankedRows(const SlotDescriptor& slot) {
-  return slot.value_codec == format::kTopNCodecName && slot.version == format::kTopNCodecVersion;
+  return !HasElementRows(slot.kind) && slot.value_codec == format::kTopNCodecName &&
+         slot.version == format::kTopNCodecVersion;
 }
 
 Result<std::shared_ptr<arrow::Schema>> TypedSchemaOf(const SlotDescriptor& slot) {
@@ -186,18 +201,21 @@ struct TypedSlotDecoder::State {
   SlotDescriptor slot;
   std::shared_ptr<arrow::Schema> schema;
   SideDecoder key;
+  std::optional<SideDecoder> element;  // of a list or map
   SideDecoder value;
+  arrow::Int64Builder expires_at_ms;  // with a TTL
   bool ranked = false;
   arrow::Int64Builder rank;
   arrow::BinaryBuilder sort_key;
   int64_t rows = 0;
   uint64_t bytes = 0;
 
-  Status AppendRanked(std::string_view user_key, std::string_view bytes_of_value) {
-    CAIRN_ASSIGN_OR_RETURN(const auto ranked_rows, format::DecodeTopN(bytes_of_value));
+  Status AppendRanked(const SlotRow& row) {
+    CAIRN_ASSIGN_OR_RETURN(const auto ranked_rows, format::DecodeTopN(row.value));
     for (size_t i = 0; i < ranked_rows.size(); ++i) {
-      CAIRN_RETURN_IF_ERROR(key.Append(user_key));
+      CAIRN_RETURN_IF_ERROR(key.Append(row.user_key));
       CAIRN_RETURN_IF_ERROR(value.Append(ranked_rows[i].row));
+      CAIRN_RETURN_IF_ERROR(AppendExpiry(row));
       CAIRN_RETURN_IF_ARROW_ERROR(rank.Append(static_cast<int64_t>(i) + 1));
       CAIRN_RETURN_IF_ARROW_ERROR(sort_key.Append(ranked_rows[i].sort_key));
       ++rows;
@@ -205,10 +223,26 @@ struct TypedSlotDecoder::State {
     return {};
   }
 
-  Status Append(std::string_view user_key, std::string_view bytes_of_value) {
-    if (ranked) return AppendRanked(user_key, bytes_of_value);
-    CAIRN_RETURN_IF_ERROR(key.Append(user_key));
-    CAIRN_RETURN_IF_ERROR(value.Append(bytes_of_value));
+  Status AppendExpiry(const SlotRow& row) {
+    if (!slot.ttl.enabled()) return {};
+    return format::FromArrow(row.expires_at_ms ? expires_at_ms.Append(*row.expires_at_ms)
+                                               : expires_at_ms.AppendNull());
+  }
+
+  Status AppendElementKey(std::string_view element_key) {
+    if (!HasOrderedElementKeys(slot)) return element->Append(element_key);
+    CAIRN_ASSIGN_OR_RETURN(const std::string plain, PlainElementKey(slot, element_key));
+    return element->Append(plain);
+  }
+
+  Status Append(std::string_view row_key, std::string_view bytes_of_value) {
+    CAIRN_ASSIGN_OR_RETURN(const SlotRow row, TakeApart(slot, row_key, bytes_of_value));
+    if (row.is_header || row.expired) return {};
+    if (ranked) return AppendRanked(row);
+    CAIRN_RETURN_IF_ERROR(key.Append(row.user_key));
+    if (element) CAIRN_RETURN_IF_ERROR(AppendElementKey(row.element_key));
+    CAIRN_RETURN_IF_ERROR(value.Append(row.value));
+    CAIRN_RETURN_IF_ERROR(AppendExpiry(row));
     ++rows;
     return {};
   }
@@ -225,6 +259,9 @@ Result<TypedSlotDecoder> TypedSlotDecoder::Make(SlotDescriptor slot) {
   CAIRN_ASSIGN_OR_RETURN(SideDecoder value, SideDecoder::Make(ValueShapeOf(slot)));
   auto state = std::make_unique<State>();
   state->ranked = HoldsRankedRows(slot);
+  if (HasElementRows(slot.kind)) {
+    CAIRN_ASSIGN_OR_RETURN(state->element, SideDecoder::Make(ElementShapeOf(slot)));
+  }
   state->slot = std::move(slot);
   state->schema = std::move(schema);
   state->key = std::move(key);
@@ -235,6 +272,11 @@ Result<TypedSlotDecoder> TypedSlotDecoder::Make(SlotDescriptor slot) {
 const SlotDescriptor& TypedSlotDecoder::slot() const { return state_->slot; }
 const std::shared_ptr<arrow::Schema>& TypedSlotDecoder::schema() const { return state_->schema; }
 size_t TypedSlotDecoder::key_columns() const { return state_->key.columns(); }
+size_t TypedSlotDecoder::element_columns() const { return state_->element ? 1 : 0; }
+size_t TypedSlotDecoder::value_columns() const {
+  return state_->value.columns() + (state_->ranked ? 2 : 0);
+}
+size_t TypedSlotDecoder::expiry_columns() const { return state_->slot.ttl.enabled() ? 1 : 0; }
 int64_t TypedSlotDecoder::rows() const { return state_->rows; }
 uint64_t TypedSlotDecoder::bytes() const { return state_->bytes; }
 
@@ -253,11 +295,16 @@ Status TypedSlotDecoder::Append(std::string_view user_key, std::string_view valu
 Result<std::shared_ptr<arrow::RecordBatch>> TypedSlotDecoder::Finish() {
   std::vector<std::shared_ptr<arrow::Array>> columns;
   CAIRN_RETURN_IF_ERROR(state_->key.Finish(&columns));
+  if (state_->element) CAIRN_RETURN_IF_ERROR(state_->element->Finish(&columns));
   CAIRN_RETURN_IF_ERROR(state_->value.Finish(&columns));
   if (state_->ranked) {
     columns.resize(columns.size() + 2);
     CAIRN_RETURN_IF_ARROW_ERROR(state_->rank.Finish(&columns[columns.size() - 2]));
     CAIRN_RETURN_IF_ARROW_ERROR(state_->sort_key.Finish(&columns.back()));
+  }
+  if (state_->slot.ttl.enabled()) {
+    columns.emplace_back();
+    CAIRN_RETURN_IF_ARROW_ERROR(state_->expires_at_ms.Finish(&columns.back()));
   }
   const int64_t rows = std::exchange(state_->rows, 0);
   state_->bytes = 0;
@@ -270,9 +317,13 @@ struct TypedSlotEncoder::State {
   std::vector<ColumnSpec> columns;
   std::shared_ptr<arrow::Schema> schema;
   SideEncoder key;
+  std::optional<SideEncoder> element;  // of a list or map
   SideEncoder value;
   bool ranked = false;
-  std::optional<std::string> partition;                       // of the ranked rows gathered
+  std::optional<std::string> partition;     // of the rows gathered
+  std::optional<int64_t> partition_expiry;  // of ranked rows
+  uint64_t elements = 0;                    // of the list or map gathered
+  uint64_t next_index = 0;
   std::vector<std::pair<std::string, std::string>> gathered;  // sort key, row
 
   Status CheckColumns(const arrow::RecordBatch& batch) const {
@@ -302,10 +353,44 @@ struct TypedSlotEncoder::State {
       return Status::InvalidArgument(fmt::format(
           "{} key {}: {}", SlotName(slot), PrintableBytes(*partition), checked.status().message()));
     }
-    Status visited = visit(*partition, encoded);
+    SlotRow row;
+    row.user_key = *partition;
+    row.value = encoded;
+    row.expires_at_ms = partition_expiry;
+    Status visited = Visit(PutTogether(slot, row));
     partition.reset();
     gathered.clear();
     return visited;
+  }
+
+  Status Visit(const SavedSlotRow& row) { return visit(row.key, row.value); }
+
+  Status FlushCollection() {
+    if (!partition) return {};
+    Status visited = Visit(HeaderRow(*partition, elements, next_index));
+    partition.reset();
+    elements = next_index = 0;
+    return visited;
+  }
+
+  Status AppendElement(SlotRow row, std::string_view element_key) {
+    if (partition != row.user_key) {
+      CAIRN_RETURN_IF_ERROR(FlushCollection());
+      partition = std::string(row.user_key);
+    }
+    ++elements;
+    const std::string ordered =
+        HasOrderedElementKeys(slot) ? OrderedElementKey(slot, element_key) : std::string();
+    row.element_key = HasOrderedElementKeys(slot) ? std::string_view(ordered) : element_key;
+    if (slot.kind == SlotKind::kKeyedList) {
+      const auto index = base::LoadLE<int64_t>(element_key.data());
+      if (index < 0) {
+        return Status::InvalidArgument(fmt::format("{} key {}: index {}", SlotName(slot),
+                                                   PrintableBytes(row.user_key), index));
+      }
+      next_index = std::max(next_index, static_cast<uint64_t>(index) + 1);
+    }
+    return Visit(PutTogether(slot, row));
   }
 
   Status GatherRanked(std::string_view user_key, std::string_view row, int64_t rank,
@@ -338,6 +423,10 @@ Result<TypedSlotEncoder> TypedSlotEncoder::Make(SlotDescriptor slot, SavedRowVis
   auto state = std::make_unique<State>();
   state->columns = TableColumns(slot);
   state->ranked = HoldsRankedRows(slot);
+  if (HasElementRows(slot.kind)) {
+    CAIRN_ASSIGN_OR_RETURN(state->element,
+                           SideEncoder::Make(ElementShapeOf(slot), format::RowUse::kKey));
+  }
   state->slot = std::move(slot);
   state->visit = std::move(visit);
   state->schema = std::move(schema);
@@ -348,14 +437,31 @@ Result<TypedSlotEncoder> TypedSlotEncoder::Make(SlotDescriptor slot, SavedRowVis
 
 Status TypedSlotEncoder::Append(const arrow::RecordBatch& batch) {
   CAIRN_RETURN_IF_ERROR(state_->CheckColumns(batch));
-  const int value_at = static_cast<int>(state_->key.columns());
+  const int element_at = static_cast<int>(state_->key.columns());
+  const int value_at = element_at + (state_->element ? 1 : 0);
   const int rank_at = value_at + static_cast<int>(state_->value.columns());
-  for (const Status& bound : {state_->key.Bind(batch, 0), state_->value.Bind(batch, value_at)}) {
+  for (const Status& bound :
+       {state_->key.Bind(batch, 0), state_->value.Bind(batch, value_at),
+        state_->element ? state_->element->Bind(batch, element_at) : Status()}) {
     if (!bound.ok()) return bound.WithContext(SlotName(state_->slot));
   }
+  const auto* expiry =
+      state_->slot.ttl.enabled()
+          ? static_cast<const arrow::Int64Array*>(batch.column(batch.num_columns() - 1).get())
+          : nullptr;
+  const auto expires_at = [&](int64_t row) -> std::optional<int64_t> {
+    if (expiry == nullptr || expiry->IsNull(row)) return std::nullopt;
+    return expiry->Value(row);
+  };
   if (!state_->ranked) {
     for (int64_t row = 0; row < batch.num_rows(); ++row) {
-      CAIRN_RETURN_IF_ERROR(state_->visit(state_->key.bytes(row), state_->value.bytes(row)));
+      SlotRow one;
+      one.user_key = state_->key.bytes(row);
+      one.value = state_->value.bytes(row);
+      one.expires_at_ms = expires_at(row);
+      CAIRN_RETURN_IF_ERROR(state_->element
+                                ? state_->AppendElement(one, state_->element->bytes(row))
+                                : state_->Visit(PutTogether(state_->slot, one)));
     }
     return {};
   }
@@ -367,10 +473,13 @@ Status TypedSlotEncoder::Append(const arrow::RecordBatch& batch) {
   for (int64_t row = 0; row < batch.num_rows(); ++row) {
     CAIRN_RETURN_IF_ERROR(state_->GatherRanked(state_->key.bytes(row), state_->value.bytes(row),
                                                rank.Value(row), sort_key.GetView(row)));
+    state_->partition_expiry = expires_at(row);
   }
   return {};
 }
 
-Status TypedSlotEncoder::Finish() { return state_->FlushPartition(); }
+Status TypedSlotEncoder::Finish() {
+  return state_->element ? state_->FlushCollection() : state_->FlushPartition();
+}
 
 }  // namespace cairn::cli

@@ -5,6 +5,10 @@
 //
 //   key columns…  value columns…                       one row a saved row
 //   key columns…  payload columns…  rank  sort_key     one row a ranked row (value codec "topn")
+//   key columns…  index | map_key  value columns…      one row an element of a list or map
+//
+// With a TTL a last column expires_at_ms follows (null = its clock has no time yet). What has
+// expired by the clock of the cut, and the headers of lists and maps, are no rows.
 //
 // A key or value of a codec that has no columns is one column: bigint (int64), text (string), bytes
 // (any other). The descriptor rides in the schema's metadata, so that what is exported can be
@@ -54,7 +58,12 @@ class TypedSlotDecoder {
 
   const SlotDescriptor& slot() const;
   const std::shared_ptr<arrow::Schema>& schema() const;
-  size_t key_columns() const;  ///< how many of the schema's fields are the key's
+  /// How many of the schema's fields are the key's, an element's key (0 or 1), the value's with
+  /// rank and sort key, and the deadline (0 or 1).
+  size_t key_columns() const;
+  size_t element_columns() const;
+  size_t value_columns() const;
+  size_t expiry_columns() const;
 
   /// Errors:   kCorruption naming operator, slot, key and codec. It is never taken for absent.
   Status Append(std::string_view user_key, std::string_view value);
@@ -76,7 +85,9 @@ using SavedRowVisitor = std::function<Status(std::string_view user_key, std::str
 
 /// Turn typed record batches back into saved rows.
 ///
-/// Shape:    rows of one Top-N key are adjacent and in rank order, as an export has them.
+/// Shape:    rows of one Top-N key are adjacent and in rank order, as an export has them; so are
+/// the
+///           elements of one list or map. A list goes on counting behind its highest index.
 /// Errors:   kInvalidArgument for columns that are not the slot's, a null where none may be, ranks
 ///           that do not count from 1, or a key whose ranked rows are not adjacent.
 class TypedSlotEncoder {

@@ -8,12 +8,16 @@
 #include <arrow/util/key_value_metadata.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/coding.h"
+#include "cairn/ordered_codec.h"
 #include "cli/slot_json.h"
+#include "cli/slot_row.h"
 #include "format/row_codec.h"
 #include "format/topn_codec.h"
 
@@ -122,6 +126,101 @@ TEST(TypedSlotTest, CodecsWithoutColumnsHaveOneColumnASide) {
   EXPECT_EQ(batch->schema()->field(1)->ToString(), "value: binary not null");
   slot.key_codec = "string";
   EXPECT_EQ(Decode(slot, {{"abc", ""}})->schema()->field(0)->ToString(), "key: string not null");
+}
+
+SlotDescriptor ListSlot() {
+  SlotDescriptor slot = CountSlot();
+  slot.kind = SlotKind::kKeyedList;
+  slot.name = "events";
+  return slot;
+}
+
+/// Rows of a list of two elements, as its table saves them.
+Rows ListRows() {
+  const SlotDescriptor slot = ListSlot();
+  Rows rows;
+  const SavedSlotRow header = HeaderRow(Le64(7), 2, 5);
+  rows.emplace_back(header.key, header.value);
+  for (const int64_t index : {3, 4}) {
+    SlotRow row;
+    const std::string key = Le64(7);
+    const std::string element = OrderedElementKey(slot, Le64(index));
+    const std::string value = Le64(index * 10);
+    row.user_key = key;
+    row.element_key = element;
+    row.value = value;
+    const SavedSlotRow saved = PutTogether(slot, row);
+    rows.emplace_back(saved.key, saved.value);
+  }
+  return rows;
+}
+
+TEST(TypedSlotTest, AListBecomesARowForEachElementWithItsIndex) {
+  const auto batch = Decode(ListSlot(), ListRows());
+  ASSERT_EQ(batch->num_rows(), 2);
+  EXPECT_EQ(batch->schema()->field_names(), (std::vector<std::string>{"auction", "index", "n"}));
+  EXPECT_EQ(static_cast<const arrow::Int64Array&>(*batch->column(0)).Value(1), 7);
+  EXPECT_EQ(static_cast<const arrow::Int64Array&>(*batch->column(1)).Value(1), 4);
+  EXPECT_EQ(static_cast<const arrow::Int64Array&>(*batch->column(2)).Value(1), 40);
+}
+
+TEST(TypedSlotTest, AListEncodesBackToItsElementsAndItsHeader) {
+  Rows rows;
+  ASSERT_TRUE(Encode(ListSlot(), *Decode(ListSlot(), ListRows()), &rows).ok());
+  Rows expected = ListRows();
+  std::rotate(expected.begin(), expected.begin() + 1, expected.end());  // the header comes last
+  EXPECT_EQ(rows, expected);
+}
+
+TEST(TypedSlotTest, MapKeysOfEveryNumberGoRoundTrip) {
+  SlotDescriptor slot = ListSlot();
+  slot.kind = SlotKind::kKeyedMap;
+  for (const std::string codec : {"ordered_int64", "ordered_double", "int64"}) {
+    slot.element_key_codec = codec;
+    for (const int64_t key : {int64_t{0}, int64_t{-1}, INT64_MIN, INT64_MAX, int64_t{77}}) {
+      const std::string plain = Le64(key);
+      if (!HasOrderedElementKeys(slot)) continue;
+      const std::string ordered = OrderedElementKey(slot, plain);
+      EXPECT_EQ(*PlainElementKey(slot, ordered), plain) << codec << " " << key;
+    }
+    EXPECT_EQ(ElementColumnOf(slot).type, codec == "ordered_double" ? "double" : "bigint");
+  }
+  std::string ordered(8, '\0');
+  OrderedInt64Codec().Encode(-5, ordered.data());
+  slot.element_key_codec = "ordered_int64";
+  EXPECT_EQ(*PlainElementKey(slot, ordered), Le64(-5)) << "as the state's own codec writes it";
+  OrderedDoubleCodec().Encode(-2.5, ordered.data());
+  slot.element_key_codec = "ordered_double";
+  double number = 0;
+  std::memcpy(&number, PlainElementKey(slot, ordered)->data(), 8);
+  EXPECT_EQ(number, -2.5);
+}
+
+TEST(TypedSlotTest, ATtlAddsTheDeadlineAndHidesWhatHasExpired) {
+  SlotDescriptor slot = CountSlot();
+  slot.ttl.ttl_ms = 100;
+  slot.ttl_time_ms = 500;
+  slot.ttl_first_ms = 450;
+  const Rows rows{{Le64(1), Le64(500) + Le64(10)},
+                  {Le64(2), Le64(501) + Le64(20)},
+                  {Le64(3), Le64(INT64_MAX) + Le64(30)}};
+  const auto batch = Decode(slot, rows);
+  EXPECT_EQ(batch->schema()->field_names().back(), "expires_at_ms");
+  ASSERT_EQ(batch->num_rows(), 2) << "500 <= 500 is dead";
+  const auto& expires = static_cast<const arrow::Int64Array&>(*batch->column(2));
+  EXPECT_EQ(expires.Value(0), 501);
+  EXPECT_EQ(expires.Value(1), 550) << "written before the first time, 450";
+  Rows encoded;
+  ASSERT_TRUE(Encode(slot, *batch, &encoded).ok());
+  EXPECT_EQ(encoded.front(), rows[1]);
+}
+
+TEST(TypedSlotTest, AValueTooShortForItsDeadlineIsCorruption) {
+  SlotDescriptor slot = CountSlot();
+  slot.ttl.ttl_ms = 100;
+  auto decoder = TypedSlotDecoder::Make(slot);
+  ASSERT_TRUE(decoder.ok());
+  EXPECT_EQ(decoder->Append(Le64(1), "short").code(), StatusCode::kCorruption);
 }
 
 TEST(TypedSlotTest, NamesThatComeTwiceAreNumbered) {
