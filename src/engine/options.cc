@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <limits>
+#include <optional>
 
 #include "base/units.h"
 #include "cairn/hash.h"
@@ -57,6 +58,19 @@ Status SetBytes(std::string_view name, std::string_view value, uint64_t least, u
   return {};
 }
 
+Status SetTtl(std::string_view name, std::string_view value, int64_t* out) {
+  if (value != "0") return SetDuration(name, value, 1, out);
+  *out = 0;
+  return {};
+}
+
+Status SetTtlClock(std::string_view name, std::string_view value, TtlClock* out) {
+  const std::optional<TtlClock> clock = TtlClockOf(value);
+  if (!clock) return Bad(name, value, "give wall, stopped_while_down or event");
+  *out = *clock;
+  return {};
+}
+
 constexpr uint32_t kMostChunks = 65'536;
 constexpr uint64_t kLeastBudget = uint64_t{64} << 20;
 
@@ -99,6 +113,14 @@ constexpr Entry kEntries[] = {
     {"state.memory_budget", "half of memory", "limit of all state in memory; 0 = unbounded",
      [](std::string_view n, std::string_view v, Options* o) {
        return SetBytes(n, v, kLeastBudget, &o->state_memory_budget);
+     }},
+    {"state.ttl", "0", "forget a key of GROUP BY or Top-N so long after its last row; 0 = never",
+     [](std::string_view n, std::string_view v, Options* o) {
+       return SetTtl(n, v, &o->state_ttl_ms);
+     }},
+    {"state.ttl_clock", "wall", "by which clock: wall, stopped_while_down or event",
+     [](std::string_view n, std::string_view v, Options* o) {
+       return SetTtlClock(n, v, &o->state_ttl_clock);
      }},
 };
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cairn/status.h"
+#include "cairn/ttl.h"
 
 namespace cairn::engine {
 
@@ -18,6 +19,8 @@ struct Options {
   uint32_t checkpoint_retained = 3;
   uint32_t checkpoint_rebase_chunks = 64;
   uint32_t state_key_groups = 128;
+  int64_t state_ttl_ms = 0;  ///< 0 = for ever
+  TtlClock state_ttl_clock = TtlClock::kWall;
   uint64_t state_memory_budget = 0;  ///< bytes; set by Options() to half of memory; 0 = unbounded
   bool state_async_snapshots = true;
   bool fs_fsync = true;

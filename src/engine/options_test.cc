@@ -39,6 +39,12 @@ TEST(Options, ValuesAreTaken) {
   EXPECT_EQ(options.checkpoint_interval_ms, 250);
   EXPECT_EQ(options.state_memory_budget, uint64_t{512} << 20);
   EXPECT_FALSE(options.fs_fsync);
+  ASSERT_TRUE(SetOption("state.ttl", "2h", &options).ok());
+  ASSERT_TRUE(SetOption("state.ttl_clock", "stopped_while_down", &options).ok());
+  EXPECT_EQ(options.state_ttl_ms, 7'200'000);
+  EXPECT_EQ(options.state_ttl_clock, TtlClock::kStoppedWhileDown);
+  ASSERT_TRUE(SetOption("state.ttl", "0", &options).ok());
+  EXPECT_EQ(options.state_ttl_ms, 0);
 }
 
 TEST(Options, WhatHasNoEffectYetIsUnknown) {
@@ -63,7 +69,8 @@ TEST(Options, ABadValueIsRefusedSayingWhatMayBeGivenAndChangesNothing) {
       {"checkpoint.retained", "0"},    {"checkpoint.retained", "17"},
       {"checkpoint.retained", "3x"},   {"state.key_groups", "32769"},
       {"state.memory_budget", "1MiB"}, {"state.async_snapshots", "yes"},
-      {"checkpoint.timeout", "-1ms"}};
+      {"checkpoint.timeout", "-1ms"},  {"state.ttl", "-5s"},
+      {"state.ttl", "forever"},        {"state.ttl_clock", "moon"}};
   for (const auto& [name, value] : bad) {
     Options options;
     const Status status = SetOption(name, value, &options);

@@ -138,6 +138,8 @@ Result<std::unique_ptr<PreparedJob>> PrepareJob(const JobSpec& spec, env::FileSy
   graph.key_groups = job->options.state_key_groups;
   graph.files = files;
   CAIRN_ASSIGN_OR_RETURN(job->built, BuildGraph(job->plan, graph));
+  job->built.graph.state_ttl = {.ttl_ms = job->options.state_ttl_ms,
+                                .clock = job->options.state_ttl_clock};
   return job;
 }
 
@@ -369,13 +371,14 @@ env::FileSystem* FilesOf(const JobSpec& spec) {
 }
 
 /// Open one subtask of an operator that will never run, and note its slots.
-Status AddSlotsOf(const stream::NodeSpec& node, uint32_t key_groups,
+Status AddSlotsOf(const stream::NodeSpec& node, uint32_t key_groups, const TtlConfig& ttl,
                   std::vector<SlotDescriptor>* slots) {
   const auto domain = StateDomain::Create({.name = "describe"});
   stream::OperatorContext context;
   context.uid = node.uid;
   context.key_groups = key_groups;
   context.range = {0, key_groups};
+  context.state_ttl = ttl;
   context.state = domain.get();
   const std::unique_ptr<stream::Operator> op = node.op->Create();
   CAIRN_RETURN_IF_ERROR(op->Open(context).WithContext("operator " + node.uid));
@@ -420,7 +423,8 @@ Result<JobShape> DescribeJob(const JobSpec& spec) {
     for (const stream::StageSpec& stage : job->built.graph.stages) {
       for (const stream::NodeSpec& node : stage.nodes) {
         if (node.op == nullptr) continue;
-        CAIRN_RETURN_IF_ERROR(AddSlotsOf(node, shape.key_groups, &shape.slots));
+        CAIRN_RETURN_IF_ERROR(
+            AddSlotsOf(node, shape.key_groups, job->built.graph.state_ttl, &shape.slots));
       }
     }
     return shape;

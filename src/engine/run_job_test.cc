@@ -510,6 +510,23 @@ TEST_F(RunJobTest, OptionsOfTheTextAreTakenAndTheCallersWin) {
   EXPECT_THAT(std::string(Run(spec).status().message()), HasSubstr("64"));
 }
 
+TEST_F(RunJobTest, Behaviour35ATtlOfStateIsSwitchedOverWhatIsThere) {
+  WriteBids(200);
+  const auto expected = [&] { return ExpectedCounts(); };
+  ASSERT_TRUE(Run(Spec("SET cairn.state.ttl = '2h';\n" + CountJob())).ok());
+  EXPECT_EQ(Netted("counts"), expected());
+  const auto shape = DescribeJob(Spec("SET cairn.state.ttl = '2h';\n" + CountJob()));
+  ASSERT_TRUE(shape.ok()) << shape.status().ToString();
+  EXPECT_EQ(shape->slots.front().ttl.ttl_ms, 7'200'000);
+  for (const char* ttl : {"1h", "0", "3h"}) {
+    const std::string text = "SET cairn.state.ttl = '" + std::string(ttl) + "';\n" + CountJob();
+    const auto again = Run(Spec(text));
+    ASSERT_TRUE(again.ok()) << ttl << ": " << again.status().ToString();
+    EXPECT_EQ(Netted("counts"), expected()) << ttl;
+  }
+  EXPECT_THAT(log_, HasSubstr("rows live"));
+}
+
 /// The frames of a job's one checkpoint, with time and randomness held still.
 std::string StateBytes(const std::string& sql, const std::string& place, bool async_snapshots) {
   env::ManualClock clock;

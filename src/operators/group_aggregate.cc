@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/table.h"
+#include "cairn/value_state.h"
 #include "format/row_codec.h"
 #include "operators/arrow_status.h"
 #include "operators/batch_groups.h"
@@ -117,6 +117,8 @@ class GroupAggregate final : public stream::Operator {
                              format::ColumnSpecsOf(*spec_->input, spec_->node.keys));
     }
     slot.value_columns = layout_.saved_columns();
+    slot.ttl = context.state_ttl;
+    forgets_ = slot.ttl.enabled();
     TableOptions options;
     options.key_groups = context.key_groups;
     options.range = context.range;
@@ -155,7 +157,7 @@ class GroupAggregate final : public stream::Operator {
   }
 
  private:
-  using StateTableOf = Table<Bytes, Value, Codec<Bytes>, ValueCodec>;
+  using StateTableOf = ValueState<Bytes, Value, Codec<Bytes>, ValueCodec>;
   static constexpr std::string_view kGlobalKey = "";  ///< of the one group without GROUP BY
 
   bool is_global() const { return spec_->node.keys.empty(); }
@@ -234,10 +236,11 @@ class GroupAggregate final : public stream::Operator {
       const std::string* before_text = texts_before_.data() + i * layout_.texts();
       const std::string* after_text = texts_after_.data() + i * layout_.texts();
       const uint32_t row = groups_.groups()[i].first_row;
-      if (updates && layout_.RowCount(after) < 0) {
+      // With a TTL a row may be retracted whose group is forgotten.
+      if (updates && layout_.RowCount(after) < 0 && !forgets_) {
         return Status::Internal("a row was retracted that this operator never received");
       }
-      if (updates && layout_.RowCount(after) == 0 && !is_global()) {
+      if (updates && layout_.RowCount(after) <= 0 && !is_global()) {
         table_->EraseHashed(groups_.groups()[i].key, groups_.groups()[i].hash);
         if (inserted_[i]) continue;
         all_inserts = false;
@@ -293,6 +296,7 @@ class GroupAggregate final : public stream::Operator {
   const AccumulatorLayout& layout_;
   std::string uid_;
   std::optional<StateTableOf> table_;
+  bool forgets_ = false;      ///< has a TTL
   bool owns_global_ = false;  ///< the group of kGlobalKey is this subtask's
 
   // Of the batch at hand; kept for their memory.

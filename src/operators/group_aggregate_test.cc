@@ -534,5 +534,67 @@ TEST(GroupAggregateTest, RefusesWhatItCannotAggregateAndSaysWhy) {
                 "min(price) is not supported over an updating input");
 }
 
+// --- TTL ---------------------------------------------------------------------------------------
+
+constexpr TtlConfig kTenMs{.ttl_ms = 10, .clock = TtlClock::kWall};
+
+TEST(GroupAggregateTest, Behaviour35AnExpiredGroupStartsAnewAndItsMemoryIsGivenBack) {
+  OperatorHarness group(Node({0}, {CountStar()}), Bids(), false, kTenMs);
+  group.domain().AdvanceWallTime(0);
+  for (int key = 0; key < 1000; ++key) {
+    ASSERT_TRUE(group.Feed(BatchOf("[" + Bid(std::to_string(key), "5") + "]")).ok());
+  }
+  group.domain().AdvanceWallTime(5);
+  EXPECT_THAT(*group.Feed(BatchOf("[" + Bid("1", "5") + "]")),
+              ElementsAre(TextChange{"-U", {"1", "1"}}, TextChange{"+U", {"1", "2"}}));
+  group.domain().AdvanceWallTime(14);
+  EXPECT_THAT(*group.Feed(BatchOf("[" + Bid("1", "5") + "]")),
+              ElementsAre(TextChange{"-U", {"1", "2"}}, TextChange{"+U", {"1", "3"}}))
+      << "a row refreshes its group";
+  EXPECT_THAT(*group.Feed(BatchOf("[" + Bid("2", "5") + "]")),
+              ElementsAre(TextChange{"+I", {"2", "1"}}));
+  while (group.table().Maintain(100) > 0) {
+  }
+  const View view = group.domain().Capture();
+  EXPECT_EQ(group.table().CountRows(view), 2u);
+}
+
+TEST(GroupAggregateTest, Behaviour35BeforeTheFirstTimeNothingExpiresAndThenAWholeTtlIsLeft) {
+  OperatorHarness group(Node({0}, CountAndSum()), Bids(), false, {.ttl_ms = 10});
+  ASSERT_TRUE(group.Feed(BatchOf("[" + Bid("1", "5") + "]")).ok());
+  group.domain().AdvanceEventTime(500);
+  ASSERT_TRUE(group.Feed(BatchOf("[" + Bid("2", "5") + "]")).ok());
+  group.domain().AdvanceEventTime(509);
+  group.domain().AdvanceEventTime(100);  // never back
+  EXPECT_EQ(group.table().CountRows(group.domain().Capture()), 2u);
+  group.domain().AdvanceEventTime(510);
+  EXPECT_EQ(group.table().CountRows(group.domain().Capture()), 0u);
+}
+
+TEST(GroupAggregateTest, Behaviour35ARowOfAForgottenGroupMayBeRetracted) {
+  OperatorHarness group(Node({0}, CountAndSum()), Bids(), true, kTenMs);
+  group.domain().AdvanceWallTime(0);
+  ASSERT_TRUE(group.Feed(BatchOf("[" + Bid("1", "5") + "]")).ok());
+  group.domain().AdvanceWallTime(10);
+  stream::Batch gone = BatchOf("[" + Bid("1", "5") + "]");
+  gone.kinds = std::make_shared<std::vector<RowKind>>(Kinds({RowKind::kDelete}));
+  EXPECT_THAT(*group.Feed(std::move(gone)), IsEmpty());
+  EXPECT_THAT(*group.Feed(BatchOf("[" + Bid("1", "7") + "]")),
+              ElementsAre(TextChange{"+I", {"1", "1", "7"}}));
+}
+
+TEST(GroupAggregateTest, Behaviour35ARestoreKeepsDeadlinesAndBringsNothingBack) {
+  OperatorHarness group(Node({0}, {CountStar()}), Bids(), false, kTenMs);
+  group.domain().AdvanceWallTime(0);
+  ASSERT_TRUE(group.Feed(BatchOf("[" + Bid("1", "5") + "]")).ok());
+  const auto saved = group.Save();
+  OperatorHarness restored(Node({0}, {CountStar()}), Bids(), false, kTenMs);
+  ASSERT_TRUE(restored.Load(saved).ok());
+  restored.domain().AdvanceWallTime(9);
+  EXPECT_EQ(restored.table().CountRows(restored.domain().Capture()), 1u);
+  restored.domain().AdvanceWallTime(10);
+  EXPECT_EQ(restored.table().CountRows(restored.domain().Capture()), 0u);
+}
+
 }  // namespace
 }  // namespace cairn::operators

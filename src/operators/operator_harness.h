@@ -62,7 +62,7 @@ std::map<TextRow, int> Net(const std::vector<TextChange>& changes);
 class OperatorHarness {
  public:
   OperatorHarness(const stream::PlanNode& node, std::shared_ptr<arrow::Schema> input,
-                  bool input_updates = false);
+                  bool input_updates = false, TtlConfig ttl = {});
   ~OperatorHarness();
 
   /// Feed a batch and return what comes out. Keys are added as the exchange adds them.

@@ -66,13 +66,14 @@ std::map<TextRow, int> Net(const std::vector<TextChange>& changes) {
 }
 
 OperatorHarness::OperatorHarness(const stream::PlanNode& node, std::shared_ptr<arrow::Schema> input,
-                                 bool input_updates) {
+                                 bool input_updates, TtlConfig ttl) {
   auto factory = MakeOperator(node, input, input_updates);
   EXPECT_TRUE(factory.ok()) << factory.status().ToString();
   factory_ = *std::move(factory);
   domain_ = StateDomain::Create({});
   operator_ = factory_->Create();
   stream::OperatorContext context;
+  context.state_ttl = ttl;
   context.uid = "sink/" + factory_->name() + "/0";
   context.range = {0, kDefaultKeyGroups};
   context.state = domain_.get();

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "cairn/table.h"
+#include "cairn/value_state.h"
 #include "format/topn_codec.h"
 #include "operators/arrow_status.h"
 #include "operators/batch_groups.h"
@@ -76,7 +76,7 @@ class TopN final : public stream::Operator {
   SortKeyEncoder sort_keys_;
   RowAssembler assembler_;
   std::string uid_;
-  std::optional<Table<Bytes, TopNBuffer, Codec<Bytes>, TopNCodec>> table_;
+  std::optional<ValueState<Bytes, TopNBuffer, Codec<Bytes>, TopNCodec>> table_;
 
   // Of the batch at hand; kept for their memory.
   BatchGroups groups_;
@@ -111,6 +111,7 @@ Status TopN::Open(const stream::OperatorContext& context) {
   }
   slot.value_columns = spec_->payload_codec->columns();
   slot.frame_per_group = true;
+  slot.ttl = context.state_ttl;
   TableOptions options;
   options.key_groups = context.key_groups;
   options.range = context.range;

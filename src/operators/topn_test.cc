@@ -371,5 +371,19 @@ TEST(TopNBufferTest, CountsTheMemoryAndSavedBytesOfItsRows) {
               ElementsAre(format::TopNRow{"0123456789abcdefXYZ", "row"}, format::TopNRow{"1", ""}));
 }
 
+TEST(TopNTest, Behaviour35AnExpiredPartitionRanksAnew) {
+  OperatorHarness top(Node(kByPriceDescending, 1, false), Bids(), false,
+                      {.ttl_ms = 10, .clock = TtlClock::kWall});
+  top.domain().AdvanceWallTime(0);
+  ASSERT_TRUE(top.Feed(Prices({9}, 1)).ok());
+  top.domain().AdvanceWallTime(9);
+  EXPECT_THAT(*top.Feed(Prices({5}, 2)), IsEmpty()) << "9 is still the first";
+  top.domain().AdvanceWallTime(10);
+  const auto changes = top.Feed(Prices({5}, 3));
+  ASSERT_TRUE(changes.ok()) << changes.status().ToString();
+  ASSERT_EQ(changes->size(), 1u);
+  EXPECT_EQ(changes->front().first, "+I");
+}
+
 }  // namespace
 }  // namespace cairn::operators
