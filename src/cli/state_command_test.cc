@@ -27,7 +27,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string Le64(int64_t value) {
+std::string EightBytes(int64_t value) {
   std::string bytes;
   base::AppendLE(&bytes, value);
   return bytes;
@@ -96,7 +96,7 @@ class StateCommandTest : public ::testing::Test {
     };
     const auto element = [&](const SlotDescriptor& slot, const std::string& key, int64_t value,
                              std::optional<int64_t> expires) {
-      const std::string bytes = Le64(value);
+      const std::string bytes = EightBytes(value);
       SlotRow row;
       row.user_key = "a";
       row.element_key = key;
@@ -105,8 +105,8 @@ class StateCommandTest : public ::testing::Test {
       return PutTogether(slot, row);
     };
     add(list_at, HeaderRow("a", 2, 9));
-    add(list_at, element(list, OrderedElementKey(list, Le64(7)), 10, {}));
-    add(list_at, element(list, OrderedElementKey(list, Le64(8)), second, {}));
+    add(list_at, element(list, OrderedElementKey(list, EightBytes(7)), 10, {}));
+    add(list_at, element(list, OrderedElementKey(list, EightBytes(8)), second, {}));
     add(map_at, HeaderRow("a", 2, 0));
     add(map_at, element(map, "x", 1, 501));
     add(map_at, element(map, "y", 2, 500));
