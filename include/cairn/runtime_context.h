@@ -112,10 +112,7 @@ class RuntimeContext {
   }
   template <class K, class MK, class V>
   Result<KeyedMap<K, MK, V>*> map_state(std::string name, TtlConfig ttl = {}) {
-    SlotDescriptor slot = Describe<K, V>(std::move(name), ttl);
-    // Another type of map keys would misread what is saved, so it is part of the name.
-    slot.value_codec = SlotEncodingOf<MK>("key").codec + "->" + slot.value_codec;
-    return Declare<KeyedMap<K, MK, V>>(std::move(slot));
+    return Declare<KeyedMap<K, MK, V>>(Describe<K, V>(std::move(name), ttl));
   }
 
   /// Declare a value for each key into which others are folded: `reduce(so_far, value)`, or an

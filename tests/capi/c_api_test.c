@@ -189,7 +189,7 @@ int main(int argc, char** argv) {
     fprintf(stderr, "usage: c_api_test EMPTY_DIRECTORY\n");
     return 2;
   }
-  snprintf(uri, sizeof uri, "file://%s/place", argv[1]);
+  snprintf(uri, sizeof uri, "%s/place", argv[1]);
   writes_batches_and_checkpoints(uri);
   recovers_and_reads_views(uri);
   forgets_what_its_time_to_live_has_ended();
