@@ -37,6 +37,7 @@ INSTANTIATE_TEST_SUITE_P(Every, BackendPlaces, ::testing::ValuesIn(PlainBackends
 // Every file-system call of a snapshot fails in turn, in every way: the snapshots before it stay,
 // the state goes on, and the next snapshot holds all.
 TEST_P(BackendPlaces, Behaviour50APersistThatFailsAtAnyCallHarmsNothing) {
+  if (!GetParam().scans) GTEST_SKIP() << "what it holds cannot be listed";
   uint64_t calls = 0;
   for (const env::FaultKind kind :
        {env::FaultKind::kNone, env::FaultKind::kFail, env::FaultKind::kFailAfter,
@@ -120,6 +121,7 @@ TEST_P(BackendPlaces, Behaviour59DamageNamesTheNewestOlderValidSnapshotOrSaysThe
   ASSERT_OK(backend_->Put(kOp, Row("s", "k"), "v"));
   const BackendSnapshot second = Snapshot(2);
   const BackendSnapshot third = Snapshot(3);
+  if (IsPooled(third, &world_)) GTEST_SKIP() << "objects of the process: no bytes to damage";
   ASSERT_OK(world_.disk.FlipByte(third.location, 100));
   EXPECT_THAT(std::string(RestoreOwn(third).message()),
               HasSubstr("the newest older valid one is 2"));
@@ -153,7 +155,9 @@ TEST_P(BackendPlaces, Case01AParticipantWithoutRowsWroteASnapshotAndRestores) {
   const Result<RestoreCounts> counts = backend_->Restore(parts);
   ASSERT_TRUE(counts.ok()) << counts.status().ToString();
   EXPECT_EQ(counts->rows, 1u);
-  EXPECT_EQ(ScanRows(backend_.get(), kOp).size(), 1u);
+  if (GetParam().scans) {
+    EXPECT_EQ(ScanRows(backend_.get(), kOp).size(), 1u);
+  }
 }
 
 }  // namespace

@@ -277,9 +277,11 @@ TEST_P(BackendSnapshots, ExpiredRowsAreAbsentSweptAndNotSaved) {
   }
 
   uint64_t swept = 0;
-  // A remote tier let go of them when it saved that cut.
-  for (int tick = 0; tick < 1000 && GetParam().exact_rows && backend_->Describe().rows > 2;
-       ++tick) {
+  // A remote tier let go of those that were hot when it saved that cut; how many lie below it does
+  // not count.
+  const bool exact = GetParam().exact_rows;
+  for (int tick = 0; tick < (exact ? 1000 : 20); ++tick) {
+    if (exact && backend_->Describe().rows <= 2) break;
     const Result<uint64_t> removed = backend_->expiry()->Sweep(1000);
     ASSERT_TRUE(removed.ok()) << removed.status().ToString();
     swept += *removed;
