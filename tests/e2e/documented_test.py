@@ -54,6 +54,10 @@ class DocumentedTest(EndToEndTest):
         data[len(data) // 2] ^= 1
         newest.write_bytes(data)
 
+    def behead_a_copy(self):
+        subprocess.run(["cp", "-r", self.dir / "job.cairn", self.dir / "headless.cairn"], check=True)
+        (self.dir / "headless.cairn/control/decision-head.json").unlink()
+
     def kept_checkpoints(self) -> list[int]:
         listing = self.cairn("checkpoint", "ls", "job.cairn", "--json").stdout
         return [json.loads(line)["id"] for line in listing.splitlines()]
@@ -70,6 +74,8 @@ class DocumentedTest(EndToEndTest):
                 command = command.replace("@4", f"@{kept[0]}").replace("@3", f"@{kept[1]}")
             if "damaged.cairn" in command:
                 self.damage_a_copy()
+            if "headless.cairn" in command:
+                self.behead_a_copy()
             arguments = shlex.split(command)
             with self.subTest(command=command):
                 done = subprocess.run([CAIRN, *arguments], cwd=self.dir, capture_output=True,

@@ -54,11 +54,12 @@ class EndToEndTest(unittest.TestCase):
 
 
 def decided(place: pathlib.Path) -> list:
-    """The cuts that a checkpoint place retains. (Its head also changes when ids are reserved.)"""
+    """The cuts that a checkpoint place keeps. (Its head also changes when ids are reserved.)"""
     try:
-        return json.loads((place / "control/decision-head.json").read_bytes())["retained"]
+        head = json.loads((place / "control/decision-head.json").read_bytes())
     except FileNotFoundError:
         return []
+    return [cut for cut in [head.get("latest_commit"), *head["retained"]] if cut is not None]
 
 
 def kill_after_checkpoint(process: subprocess.Popen, place: pathlib.Path, before: list,
