@@ -64,11 +64,13 @@ Status SetTtl(std::string_view name, std::string_view value, int64_t* out) {
   return {};
 }
 
-Status SetTtlClock(std::string_view name, std::string_view value, TtlClock* out) {
-  const std::optional<TtlClock> clock = TtlClockOf(value);
-  if (!clock) return Bad(name, value, "give wall, stopped_while_down or event");
-  *out = *clock;
-  return {};
+/// Event time where every source has watermarks, else wall.
+constexpr std::string_view kClockOfSources = "auto";
+
+Status SetTtlClock(std::string_view name, std::string_view value, std::optional<TtlClock>* out) {
+  *out = TtlClockOf(value);
+  if (*out || value == kClockOfSources) return {};
+  return Bad(name, value, "give auto, wall, stopped_while_down or event");
 }
 
 constexpr uint32_t kMostChunks = 65'536;
@@ -118,7 +120,8 @@ constexpr Entry kEntries[] = {
      [](std::string_view n, std::string_view v, Options* o) {
        return SetTtl(n, v, &o->state_ttl_ms);
      }},
-    {"state.ttl_clock", "wall", "by which clock: wall, stopped_while_down or event",
+    {"state.ttl_clock", "auto",
+     "by which clock: wall, stopped_while_down, event, or auto: event if all sources have it",
      [](std::string_view n, std::string_view v, Options* o) {
        return SetTtlClock(n, v, &o->state_ttl_clock);
      }},

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,7 +21,7 @@ struct Options {
   uint32_t checkpoint_rebase_chunks = 64;
   uint32_t state_key_groups = 128;
   int64_t state_ttl_ms = 0;  ///< 0 = for ever
-  TtlClock state_ttl_clock = TtlClock::kWall;
+  std::optional<TtlClock> state_ttl_clock;  ///< nothing = event where every source has it, else wall
   uint64_t state_memory_budget = 0;  ///< bytes; set by Options() to half of memory; 0 = unbounded
   bool state_async_snapshots = true;
   bool fs_fsync = true;

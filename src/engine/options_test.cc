@@ -43,6 +43,9 @@ TEST(Options, ValuesAreTaken) {
   ASSERT_TRUE(SetOption("state.ttl_clock", "stopped_while_down", &options).ok());
   EXPECT_EQ(options.state_ttl_ms, 7'200'000);
   EXPECT_EQ(options.state_ttl_clock, TtlClock::kStoppedWhileDown);
+  ASSERT_TRUE(SetOption("state.ttl_clock", "auto", &options).ok());
+  EXPECT_EQ(options.state_ttl_clock, std::nullopt);
+  EXPECT_FALSE(SetOption("state.ttl_clock", "sun", &options).ok());
   ASSERT_TRUE(SetOption("state.ttl", "0", &options).ok());
   EXPECT_EQ(options.state_ttl_ms, 0);
 }

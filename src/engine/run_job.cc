@@ -108,6 +108,21 @@ Status CheckBackend(const JobSpec& spec, const Backend& backend) {
   return BackendRegistry().Build(probe).status().WithContext("--backend");
 }
 
+/// How long the state of SQL operators lives, and by which clock.
+Result<TtlConfig> StateTtlOf(const Options& options, const stream::JobGraph& graph) {
+  bool all = true;
+  for (const stream::StageSpec& stage : graph.stages) {
+    if (stage.source != nullptr) all = all && stage.event_time.has_value();
+  }
+  const TtlClock clock = options.state_ttl_clock.value_or(all ? TtlClock::kEvent : TtlClock::kWall);
+  if (options.state_ttl_ms > 0 && clock == TtlClock::kEvent && !all) {
+    return Status::InvalidArgument(
+        "state.ttl_clock is event, but a table without a watermark is read: its state would never "
+        "expire. Give every source a watermark (WITH (watermark = '…')), or choose wall");
+  }
+  return TtlConfig{.ttl_ms = options.state_ttl_ms, .clock = clock};
+}
+
 Result<std::unique_ptr<PreparedJob>> PrepareJob(const JobSpec& spec, env::FileSystem* files) {
   if (spec.parallelism < 1 || spec.parallelism > kMostSubtasks) {
     return Status::InvalidArgument("parallelism is " + std::to_string(spec.parallelism) +
@@ -138,8 +153,7 @@ Result<std::unique_ptr<PreparedJob>> PrepareJob(const JobSpec& spec, env::FileSy
   graph.key_groups = job->options.state_key_groups;
   graph.files = files;
   CAIRN_ASSIGN_OR_RETURN(job->built, BuildGraph(job->plan, graph));
-  job->built.graph.state_ttl = {.ttl_ms = job->options.state_ttl_ms,
-                                .clock = job->options.state_ttl_clock};
+  CAIRN_ASSIGN_OR_RETURN(job->built.graph.state_ttl, StateTtlOf(job->options, job->built.graph));
   return job;
 }
 
