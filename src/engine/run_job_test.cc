@@ -527,32 +527,6 @@ TEST_F(RunJobTest, Behaviour35ATtlOfStateIsSwitchedOverWhatIsThere) {
   EXPECT_THAT(log_, HasSubstr("rows live"));
 }
 
-TEST_F(RunJobTest, StateLivesByEventTimeWhereEverySourceHasItAndElseByTheWall) {
-  WriteBids(20);
-  const auto clock_of = [&](const std::string& sql) -> Result<TtlClock> {
-    CAIRN_ASSIGN_OR_RETURN(const auto shape, DescribeJob(Spec(sql)));
-    return shape.slots.front().ttl.clock;
-  };
-  const std::string ttl = "SET cairn.state.ttl = '2h';\n";
-  const std::string with_watermark =
-      "CREATE TABLE bid (auction BIGINT, date_time TIMESTAMP) WITH (connector = 'filesystem', path "
-      "= "
-      "'" +
-      Path("bids.ndjson") +
-      "', format = 'ndjson', watermark = 'date_time', "
-      "watermark_delay = '4s');\n" +
-      SinkTable("counts", "auction BIGINT, n BIGINT") +
-      "INSERT INTO counts SELECT auction, count(*) AS n FROM bid GROUP BY auction;\n";
-  EXPECT_EQ(*clock_of(ttl + CountJob()), TtlClock::kWall);
-  const auto by_watermark = clock_of(ttl + with_watermark);
-  ASSERT_TRUE(by_watermark.ok()) << by_watermark.status().ToString();
-  EXPECT_EQ(*by_watermark, TtlClock::kEvent);
-  const std::string event = ttl + "SET cairn.state.ttl_clock = 'event';\n";
-  EXPECT_EQ(*clock_of(event + with_watermark), TtlClock::kEvent);
-  EXPECT_THAT(std::string(clock_of(event + CountJob()).status().message()),
-              HasSubstr("would never expire"));
-}
-
 /// The frames of a job's one checkpoint, with time and randomness held still.
 std::string StateBytes(const std::string& sql, const std::string& place, bool async_snapshots) {
   env::ManualClock clock;
