@@ -7,6 +7,7 @@
 
 #include "checkpoint/layout.h"
 #include "checkpoint/pipeline.h"
+#include "env/object_place.h"
 
 namespace cairn::checkpoint {
 namespace {
@@ -17,11 +18,12 @@ constexpr uint64_t kDescriptionBytesMax = uint64_t{16} << 20;
 
 Result<Pipeline> PipelineOfCut(env::FileSystem* files, const CutReader& cut) {
   const std::string path = env::JoinPath(cut.directory(), kPipelineKey);
-  CAIRN_ASSIGN_OR_RETURN(const std::string text,
-                         env::ReadWholeFile(files, path, kDescriptionBytesMax));
+  CAIRN_ASSIGN_OR_RETURN(const auto objects, env::OpenObjects(files, cut.directory()));
+  CAIRN_ASSIGN_OR_RETURN(const env::VersionedBytes text,
+                         objects->Get(std::string(kPipelineKey), kDescriptionBytesMax));
   Pipeline pipeline;
   pipeline.job = cut.place().identity->pipeline_name;
-  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto json = nlohmann::json::parse(text.bytes, nullptr, /*allow_exceptions=*/false);
   if (json.is_object()) {
     for (const auto& [name, definition] : json.items()) {
       const size_t space = name.find(' ');

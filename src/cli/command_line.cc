@@ -315,6 +315,7 @@ void AddStateTables(CLI::App* state, env::FileSystem* files, Arguments* args, Ac
   export_state
       ->add_option("--split", exported.split,
                    "Of arrow-stream: a snapshot for each of N subtasks, in the directory PATH")
+      ->check(CLI::Range(1, 1024))
       ->type_name("N");
   export_state
       ->add_option("-o,--output", exported.output,

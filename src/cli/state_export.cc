@@ -427,6 +427,19 @@ Result<ExportTotals> WriteOpaqueTable(const StateSource& source, const std::vect
   return totals;
 }
 
+/// The canonical stream has a row a key and no word for what kind of slot it is of.
+Status RefuseElements(const StateSource& source, const std::vector<size_t>& slots) {
+  for (const size_t slot : slots) {
+    const SlotDescriptor& found = source.slots()[slot];
+    if (!HasElementRows(found.kind)) continue;
+    return Status::InvalidArgument(fmt::format(
+        "slot {} is a list or a map, which the arrow-stream format cannot tell apart from values. "
+        "Export it with --typed or --format arrow, or the others with --slot",
+        found.name));
+  }
+  return {};
+}
+
 Result<ExitCode> ExportState(env::FileSystem* files, const ExportOptions& options) {
   const bool stream = options.format == "arrow-stream";
   if (stream && options.typed) {
@@ -440,6 +453,7 @@ Result<ExitCode> ExportState(env::FileSystem* files, const ExportOptions& option
   CAIRN_ASSIGN_OR_RETURN(const auto source,
                          OpenStateSource(files, options.source, options.materialisation_store));
   CAIRN_ASSIGN_OR_RETURN(const auto slots, source->Find(options.op, options.slot));
+  if (stream) CAIRN_RETURN_IF_ERROR(RefuseElements(*source, slots));
   CAIRN_ASSIGN_OR_RETURN(const ExportTotals totals,
                          options.split != 0
                              ? ExportSplit(files, *source, slots, options.split, options.output)

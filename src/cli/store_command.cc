@@ -54,7 +54,7 @@ Result<ExitCode> CheckStore(env::FileSystem* files, const StoreCheckOptions& opt
   if (!last.ok() && findings.size() == 1) return last;
   Print(findings, options.json, out);
   const Status verdict = env::VerdictOf(findings);
-  if (!verdict.ok() && last.code() != StatusCode::kInvalidArgument) return verdict;
+  if (!verdict.ok() && last.code() != StatusCode::kCorruption) return verdict;
   if (!options.json) {
     out->Line(verdict.ok() ? fmt::format("'{}' can hold checkpoints", options.place)
                            : fmt::format("'{}': {}", options.place, verdict.message()));

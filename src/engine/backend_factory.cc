@@ -64,12 +64,18 @@ Result<std::optional<uint64_t>> NumberOf(const BackendUri& uri, const std::strin
   return std::optional<uint64_t>(number);
 }
 
+constexpr uint64_t kMostIoThreads = 1'024;
+
 Result<std::unique_ptr<StateBackend>> BuildDisaggLocal(const BackendUri& uri,
                                                        const BackendSpec& spec) {
   backend::DisaggLocalOptions options;
   options.state = spec.state;
   options.uri = uri.text;
   CAIRN_ASSIGN_OR_RETURN(options.io_threads, NumberOf(uri, "io_threads"));
+  if (options.io_threads.value_or(0) > kMostIoThreads) {
+    return Status::InvalidArgument("parameter io_threads of " + uri.text + " may be " +
+                                   std::to_string(kMostIoThreads) + " at most");
+  }
   CAIRN_ASSIGN_OR_RETURN(options.hot_max_bytes, NumberOf(uri, "hot_max_bytes"));
   return backend::OpenDisaggLocal(options);
 }

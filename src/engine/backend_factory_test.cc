@@ -107,8 +107,8 @@ TEST_F(BackendFactoryTest, DisaggLocalTakesItsNumbersAndBeginsWithASavedCheckpoi
   const auto backend = Build(spec);
   ASSERT_NE(backend, nullptr);
   EXPECT_EQ(**backend->Get(kOp, RowOf("k")), "v");
-  for (const char* uri : {"disagg-local://?io_threads=", "disagg-local://?io_threads=two",
-                          "disagg-local://?hot_max_bytes=-1"}) {
+  for (const char* uri : {"disagg-local://?io_threads=", "disagg-local://?io_threads=99999",
+                          "disagg-local://?io_threads=two", "disagg-local://?hot_max_bytes=-1"}) {
     EXPECT_EQ(registry_.Build(Spec(uri)).status().code(), StatusCode::kInvalidArgument) << uri;
   }
 }

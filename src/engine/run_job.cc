@@ -247,8 +247,8 @@ class Runner {
     result.place = job_->place;
     if (!job_->backend.parameters.empty()) {
       Say(LogLevel::kWarning, job_->backend.parameters + " of " + spec_.backend +
-                                  " shape byte backends only: the tables of this job stay in "
-                                  "memory whole");
+                                  ": of byte backends only, without effect here. The tables of "
+                                  "this job stay in memory whole");
     }
     std::string deployment_id;
     if (job_->place.empty()) {

@@ -43,7 +43,7 @@ class Probe {
   }
 
  private:
-  static Status Broken(const std::string& seen) { return Status::InvalidArgument(seen); }
+  static Status Broken(const std::string& seen) { return Status::Corruption(seen); }
 
   Status Expect(std::string_view bytes) {
     CAIRN_ASSIGN_OR_RETURN(const VersionedBytes there, store_->Get(key_, 1 << 10));
@@ -161,7 +161,7 @@ std::vector<ProbeFinding> ProbeStore(ObjectStore* store, Random* random, uint32_
 Status VerdictOf(const std::vector<ProbeFinding>& findings) {
   for (const ProbeFinding& finding : findings) {
     if (finding.status.ok()) continue;
-    if (finding.status.code() != StatusCode::kInvalidArgument) {
+    if (finding.status.code() != StatusCode::kCorruption) {
       return finding.status.WithContext("could not prove that " + finding.promise);
     }
     return Status::InvalidArgument(

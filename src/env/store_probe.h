@@ -25,7 +25,7 @@ struct ProbeFinding {
 /// first that is broken. Removes what it wrote.
 ///
 /// Blocks:   on about 20 requests, one after another; `writers` creators race for one key.
-/// Errors:   in the findings: kInvalidArgument = the store breaks a promise · what a call returned
+/// Errors:   in the findings: kCorruption = the store breaks a promise · what a call returned
 ///           (unreachable, access denied).
 std::vector<ProbeFinding> ProbeStore(ObjectStore* store, Random* random, uint32_t writers = 4);
 

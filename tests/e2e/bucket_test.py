@@ -90,6 +90,9 @@ class BucketTest(EndToEndTest):
         self.cairn("state", "export", place, "--format", "parquet", "--typed", "--output",
                    "state.parquet", env=self.env)
         self.assertTrue((self.dir / "state.parquet").exists())
+        # What a place says of its job is read where the place is.
+        self.cairn("state", "import", place, "--like", place, "--to", "copied.cairn", env=self.env)
+        self.cairn("state", "diff", place, "copied.cairn", env=self.env)
 
     def test_a_second_process_is_refused_and_told_who_writes(self):
         job = self.job(
@@ -137,6 +140,7 @@ class BucketTest(EndToEndTest):
                     done = self.cairn(*command, env=env, check=False)
                     self.assertEqual(done.returncode, code, f"{command}: {done.stderr}")
                     self.assertIn(says, done.stderr)
+                    self.assertNotIn("cannot hold checkpoints", done.stderr)
                     self.assertNotIn(SECRET_KEY, done.stderr + done.stdout)
         self.assertEqual(self.cairn("checkpoint", "ls", f"s3://{BUCKET}/never", env=self.env,
                                     check=False).returncode, 1)
