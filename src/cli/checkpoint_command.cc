@@ -15,6 +15,7 @@
 #include "base/units.h"
 #include "checkpoint/inspect.h"
 #include "checkpoint/layout.h"
+#include "cli/json_line.h"
 #include "cli/slot_json.h"
 #include "cli/source_reference.h"
 #include "cli/value_text.h"
@@ -25,11 +26,6 @@ namespace cairn::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// Never fails: text that is not UTF-8 is replaced.
-std::string Dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 Result<SourceReference> ResolvePlace(env::FileSystem* files, const std::string& text) {
   CAIRN_ASSIGN_OR_RETURN(SourceReference source, ResolveSource(files, text));
@@ -317,7 +313,7 @@ Result<ExitCode> ListCheckpoints(env::FileSystem* files, const CheckpointOptions
       outcome = ExitCode::kDamaged;
       const std::string why(cut.status().message());
       if (options.json) {
-        out->Line(Dump({{"id", reference.id.value}, {"damaged", why}}));
+        PrintJsonLine(Json{{"id", reference.id.value}, {"damaged", why}}, out);
       } else {
         table.Row({std::to_string(reference.id.value), "damaged", "", "", "", "", "", ""});
         fmt::print(stderr, "cairn: {}\n", why);
@@ -327,7 +323,7 @@ Result<ExitCode> ListCheckpoints(env::FileSystem* files, const CheckpointOptions
     const format::CheckpointManifest& manifest = (*cut)->manifest();
     const bool newest = IsNewest(**cut);
     if (options.json) {
-      out->Line(Dump(CutLine(manifest, newest)));
+      PrintJsonLine(CutLine(manifest, newest), out);
       continue;
     }
     const CutSummary summary = Summarise(manifest);
@@ -360,7 +356,7 @@ Result<ExitCode> ShowCheckpoint(env::FileSystem* files, const CheckpointOptions&
     fmt::print(stderr, "cairn: {}\n", loaded.status().message());
   }
   if (options.json) {
-    out->Line(Dump(CutJson(*cut, IsNewest(*cut), prepared)));
+    PrintJsonLine(CutJson(*cut, IsNewest(*cut), prepared), out);
     return ExitCode::kDone;
   }
   PrintIdentity(*cut, IsNewest(*cut), out);
@@ -393,7 +389,11 @@ Result<std::optional<ExitCode>> VerifySnapshots(env::FileSystem* files, const st
     CAIRN_ASSIGN_OR_RETURN(const auto verdict, backend::JudgeSnapshotFile(files, snapshot));
     const std::string name(format::SnapshotVerdictName(verdict));
     valid &= verdict == format::SnapshotVerdict::kValid;
-    out->Line(json ? Dump({{"path", snapshot}, {"status", name}}) : name + "  " + snapshot);
+    if (json) {
+      PrintJsonLine(Json{{"path", snapshot}, {"status", name}}, out);
+    } else {
+      out->Line(name + "  " + snapshot);
+    }
   }
   return std::optional(valid ? ExitCode::kDone : ExitCode::kNegative);
 }
@@ -420,13 +420,14 @@ Result<ExitCode> VerifyCheckpoint(env::FileSystem* files, const CheckpointOption
   });
   const bool valid = verdict.problems.empty();
   if (options.json) {
-    out->Line(Dump({{"id", id},
-                    {"valid", valid},
-                    {"objects", verdict.objects},
-                    {"frames", verdict.frames},
-                    {"entries", verdict.entries},
-                    {"bytes", verdict.bytes},
-                    {"problems", verdict.problems}}));
+    PrintJsonLine(Json{{"id", id},
+                       {"valid", valid},
+                       {"objects", verdict.objects},
+                       {"frames", verdict.frames},
+                       {"entries", verdict.entries},
+                       {"bytes", verdict.bytes},
+                       {"problems", verdict.problems}},
+                  out);
   } else {
     for (const std::string& problem : verdict.problems) out->Line("damaged: " + problem);
     out->Line(fmt::format("checkpoint {} is {}: {} objects, {} frames, {} entries, {} checked", id,

@@ -11,6 +11,7 @@
 #include "checkpoint/inventory.h"
 #include "checkpoint/repair.h"
 #include "checkpoint/store.h"
+#include "cli/json_line.h"
 #include "cli/source_reference.h"
 #include "engine/backend_uri.h"
 #include "env/clock.h"
@@ -20,10 +21,6 @@ namespace cairn::cli {
 namespace {
 
 using checkpoint::InventoryItem;
-
-std::string JsonLine(const nlohmann::ordered_json& json) {
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
 
 /// "7, 6", "nothing", "an attempt that is not decided", "not Cairn's".
 std::string ReasonOf(const InventoryItem& item) {
@@ -60,7 +57,7 @@ Result<std::string> PlaceOf(env::FileSystem* files, const std::string& source) {
 }
 
 void PrintItem(const InventoryItem& item, bool json, TextTable* table, Output* out) {
-  if (json) return out->Line(JsonLine(JsonOf(item)));
+  if (json) return PrintJsonLine(JsonOf(item), out);
   table->Row({item.key, base::FormatBytes(item.bytes), ReasonOf(item)});
 }
 
@@ -110,7 +107,8 @@ Result<ExitCode> CollectPlace(env::FileSystem* files, const PlaceOptions& option
   CAIRN_ASSIGN_OR_RETURN(const checkpoint::CollectReport report,
                          checkpoint::CollectGarbage(owned.objects.get()));
   if (options.json) {
-    out->Line(JsonLine({{"deleted", report.objects}, {"bytes", report.bytes}}));
+    PrintJsonLine(nlohmann::ordered_json({{"deleted", report.objects}, {"bytes", report.bytes}}),
+                  out);
   } else {
     out->Line(fmt::format("{} objects, {}, deleted", base::FormatCount(report.objects),
                           base::FormatBytes(report.bytes)));
@@ -126,8 +124,6 @@ Result<ExitCode> CopyCheckpoint(env::FileSystem* files, const PlaceOptions& opti
         fmt::format("'{}' is a snapshot file: copy it as a file", source.path));
   }
   CAIRN_ASSIGN_OR_RETURN(const std::string target, engine::ParsePlaceUri(options.to));
-  CAIRN_ASSIGN_OR_RETURN(const checkpoint::Place place, checkpoint::OpenPlace(files, source.path));
-  // Opens every object of it, so that a running job may retire the cut meanwhile.
   CAIRN_ASSIGN_OR_RETURN(const auto cut,
                          checkpoint::CutReader::Open(files, source.path, source.id));
   const format::CutReference* reference = cut->place().Find(cut->manifest().checkpoint_id);

@@ -17,6 +17,7 @@
 #include "base/units.h"
 #include "cairn/element_row_key.h"
 #include "cairn/hash.h"
+#include "cli/json_line.h"
 #include "cli/slot_json.h"
 #include "cli/slot_row.h"
 #include "cli/state_source.h"
@@ -206,7 +207,7 @@ Result<ExitCode> ListState(env::FileSystem* files, const StateOptions& options, 
       line["live"] = totals[i].live;
       line["expired"] = totals[i].expired;
       line["bytes"] = totals[i].bytes;
-      out->Line(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+      PrintJsonLine(line, out);
       continue;
     }
     std::vector<std::string> cells = {OperatorName(slot),

@@ -17,6 +17,7 @@
 #include "cairn/detail/slot_hash.h"
 #include "cairn/element_row_key.h"
 #include "checkpoint/row_sorter.h"
+#include "cli/json_line.h"
 #include "cli/slot_row.h"
 #include "cli/state_source.h"
 #include "cli/typed_slot.h"
@@ -175,7 +176,7 @@ class Differ {
                                         {"added", counts.added},
                                         {"removed", counts.removed},
                                         {"changed", counts.changed}};
-      out_->Line(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+      PrintJsonLine(line, out_);
     }
   }
 

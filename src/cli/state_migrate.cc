@@ -16,6 +16,7 @@
 #include "checkpoint/plan.h"
 #include "checkpoint/slot_migration.h"
 #include "cli/import_target.h"
+#include "cli/json_line.h"
 #include "cli/slot_json.h"
 #include "cli/state_source.h"
 #include "engine/backend_uri.h"
@@ -139,7 +140,7 @@ void PrintStamps(const StateSource& source, const CheckOptions& options, Output*
     if (options.json) {
       Json line = SlotToJson(slot);
       line["stamped"] = known;
-      out->Line(line.dump(-1, ' ', false, Json::error_handler_t::replace));
+      PrintJsonLine(line, out);
     } else {
       table.Row({UidOf(slot), slot.name, std::string(IsKeyed(slot.kind) ? "keyed" : "operator"),
                  known ? slot.value_codec : "unknown", known ? std::to_string(slot.version) : "-"});
@@ -163,7 +164,7 @@ void PrintVerdict(const SlotVerdict& verdict, bool json, Output* out) {
             {"says", verdict.says}};
   if (verdict.saved_version) line["saved_version"] = *verdict.saved_version;
   if (verdict.declared_version) line["declared_version"] = *verdict.declared_version;
-  out->Line(line.dump(-1, ' ', false, Json::error_handler_t::replace));
+  PrintJsonLine(line, out);
 }
 
 void PrintDifference(const PipelineDifference& difference, bool json, Output* out) {
@@ -171,10 +172,10 @@ void PrintDifference(const PipelineDifference& difference, bool json, Output* ou
     out->Line(fmt::format("REFUSED  {} {} {}", difference.kind, difference.name, difference.what));
     return;
   }
-  out->Line(Json{{"component", difference.kind + " " + difference.name},
-                 {"fits", false},
-                 {"says", difference.what}}
-                .dump(-1, ' ', false, Json::error_handler_t::replace));
+  PrintJsonLine(Json{{"component", difference.kind + " " + difference.name},
+                     {"fits", false},
+                     {"says", difference.what}},
+                out);
 }
 
 }  // namespace

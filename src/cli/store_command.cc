@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/json_line.h"
 #include "engine/backend_uri.h"
 #include "env/local_object_store.h"
 #include "env/object_place.h"
@@ -32,10 +33,10 @@ void Print(const std::vector<env::ProbeFinding>& findings, bool json, Output* ou
   for (const env::ProbeFinding& finding : findings) {
     const bool kept = finding.status.ok();
     if (json) {
-      out->Line(nlohmann::ordered_json({{"promise", finding.promise},
-                                        {"kept", kept},
-                                        {"seen", std::string(finding.status.message())}})
-                    .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+      PrintJsonLine(nlohmann::ordered_json({{"promise", finding.promise},
+                                            {"kept", kept},
+                                            {"seen", std::string(finding.status.message())}}),
+                    out);
     } else {
       out->Line(fmt::format("{:6}{}", kept ? "yes" : "NO", finding.promise));
     }
