@@ -6,6 +6,8 @@
 #include <random>
 #include <thread>
 
+#include "base/hash.h"
+
 namespace cairn::env {
 namespace {
 
@@ -42,6 +44,11 @@ class MachineRandom final : public Random {
 };
 
 }  // namespace
+
+std::string RandomToken(Random* random) {
+  const uint64_t bits[2] = {random->Next(), random->Next()};
+  return base::ToHex(std::string_view(reinterpret_cast<const char*>(bits), sizeof(bits)));
+}
 
 Clock* SystemClock() {
   static MachineClock* clock = new MachineClock();

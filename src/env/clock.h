@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace cairn::env {
 
@@ -27,6 +28,9 @@ class Random {
   virtual ~Random() = default;
   virtual uint64_t Next() = 0;
 };
+
+/// 128 random bits in hex: names what nobody else has named.
+std::string RandomToken(Random* random);
 
 Clock* SystemClock();
 /// Seeded once from the system.

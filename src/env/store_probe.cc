@@ -5,18 +5,13 @@
 #include <functional>
 #include <thread>
 
-#include "base/hash.h"
-
 namespace cairn::env {
 namespace {
 
 class Probe {
  public:
-  Probe(ObjectStore* store, Random* random, uint32_t writers) : store_(store), writers_(writers) {
-    const uint64_t bits[2] = {random->Next(), random->Next()};
-    key_ = "control/probe-" +
-           base::ToHex(std::string_view(reinterpret_cast<const char*>(bits), sizeof(bits)));
-  }
+  Probe(ObjectStore* store, Random* random, uint32_t writers)
+      : store_(store), writers_(writers), key_("control/probe-" + RandomToken(random)) {}
 
   std::vector<ProbeFinding> Run() {
     const std::pair<const char*, Status (Probe::*)()> steps[] = {
@@ -148,7 +143,7 @@ class Probe {
 
   ObjectStore* const store_;
   const uint32_t writers_;
-  std::string key_;
+  const std::string key_;
   std::string first_;  ///< version of the first bytes
 };
 

@@ -176,7 +176,7 @@ std::string S3ObjectStore::UrlOf(const std::string& object, const std::string& q
   return url;
 }
 
-Result<HttpResponse> S3ObjectStore::SendOnce(const Call& call) {
+Result<HttpResponse> S3ObjectStore::SendSigned(const Call& call) {
   HttpRequest request;
   request.method = call.method;
   request.url = UrlOf(call.key, call.query);
@@ -200,27 +200,30 @@ Result<HttpResponse> S3ObjectStore::SendOnce(const Call& call) {
   return options_.http->Send(request);
 }
 
+Result<HttpResponse> S3ObjectStore::SendOnce(const Call& call) {
+  Result<HttpResponse> response = SendSigned(call);
+  if (!response.ok() || response->status / 100 != 4 || !IsExpired(ErrorIn(response->body))) {
+    return response;
+  }
+  CAIRN_RETURN_IF_ERROR(RenewCredentials());  // keys in a file are renewed by other programs
+  return SendSigned(call);
+}
+
 /// Send a request that may be sent twice without harm, until it gets an answer that will not
 /// change.
 Result<HttpResponse> S3ObjectStore::SendUntilAnswered(const Call& call) {
   Tries tries(options_);
-  bool renewed = false;
   for (;;) {
     Result<HttpResponse> response = SendOnce(call);
-    if (response.ok() && !LeavesOpen(response->status)) {
-      if (renewed || response->status / 100 != 4 || !IsExpired(ErrorIn(response->body))) {
-        return response;
-      }
-      renewed = true;  // keys in a file are renewed by other programs
-      CAIRN_RETURN_IF_ERROR(RenewCredentials());
-      continue;
-    }
+    if (response.ok() && !LeavesOpen(response->status)) return response;
     if (!response.ok() && response.status().code() != StatusCode::kUnavailable) return response;
-    if (!tries.Next()) {
-      return response.ok() ? Status::Unavailable(std::string(ErrorOf(call, *response).message()))
-                           : response.status();
-    }
+    if (!tries.Next()) return GivenUp(call, response);
   }
+}
+
+Status S3ObjectStore::GivenUp(const Call& call, const Result<HttpResponse>& last) const {
+  if (!last.ok()) return last.status();
+  return Status::Unavailable(std::string(ErrorOf(call, *last).message()));
 }
 
 Status S3ObjectStore::ErrorOf(const Call& call, const HttpResponse& response) const {
@@ -258,7 +261,7 @@ Result<std::string> S3ObjectStore::PutIf(const std::string& key,
                                          const std::optional<std::string>& expected,
                                          std::string_view bytes, bool equal_is_success) {
   // Tells our own bytes from equal ones of another writer when an answer was lost.
-  const std::string token = NewToken();
+  const std::string token = RandomToken(options_.random);
   Call call{"PUT", key, "", {{"x-amz-meta-cairn-write", token}}, bytes};
   if (expected) {
     call.headers.emplace_back("If-Match", *expected);
@@ -267,7 +270,6 @@ Result<std::string> S3ObjectStore::PutIf(const std::string& key,
   }
   Tries tries(options_);
   bool in_doubt = false;  // an earlier try may have written
-  bool renewed = false;
   for (;;) {
     Result<HttpResponse> response = SendOnce(call);
     if (response.ok() && response->status == 200) {
@@ -279,12 +281,7 @@ Result<std::string> S3ObjectStore::PutIf(const std::string& key,
     const bool open = !response.ok() || LeavesOpen(response->status);
     const bool condition_failed =
         response.ok() && (response->status == 412 || (expected && response->status == 404));
-    if (!open && !condition_failed) {
-      if (renewed || !IsExpired(ErrorIn(response->body))) return ErrorOf(call, *response);
-      renewed = true;
-      CAIRN_RETURN_IF_ERROR(RenewCredentials());
-      continue;
-    }
+    if (!open && !condition_failed) return ErrorOf(call, *response);
     in_doubt = in_doubt || open;
     HttpResponse there;
     Result<VersionedBytes> record = GetRecord(key, kRecordMax, &there);
@@ -299,10 +296,7 @@ Result<std::string> S3ObjectStore::PutIf(const std::string& key,
     const bool unchanged = expected ? record.ok() && record->version == *expected : !record.ok();
     if (!unchanged) return Status::Fenced(Name(key));
     // A condition that failed against what is there now was about something that has gone.
-    if (!tries.Next()) {
-      return response.ok() ? Status::Unavailable(std::string(ErrorOf(call, *response).message()))
-                           : response.status();
-    }
+    if (!tries.Next()) return GivenUp(call, response);
   }
 }
 
@@ -332,11 +326,6 @@ Status S3ObjectStore::PutHint(const std::string& key, std::string_view bytes) {
 
 Result<std::unique_ptr<ObjectWriter>> S3ObjectStore::NewWriter(const std::string& key) {
   return std::unique_ptr<ObjectWriter>(std::make_unique<S3ObjectWriter>(this, key));
-}
-
-std::string S3ObjectStore::NewToken() {
-  const uint64_t bits[2] = {options_.random->Next(), options_.random->Next()};
-  return base::ToHex(std::string_view(reinterpret_cast<const char*>(bits), sizeof(bits)));
 }
 
 Result<VersionedBytes> S3ObjectStore::Get(const std::string& key, uint64_t max_bytes) {
@@ -492,10 +481,7 @@ Status S3ObjectStore::CompleteMultipart(const std::string& key, const std::strin
     if (there.status != 404) return ErrorOf(look, there);
     const bool open = !response.ok() || LeavesOpen(response->status) || response->status == 200;
     if (!open) return ErrorOf(call, *response);
-    if (!tries.Next()) {
-      return response.ok() ? Status::Unavailable(std::string(ErrorOf(call, *response).message()))
-                           : response.status();
-    }
+    if (!tries.Next()) return GivenUp(call, response);
   }
 }
 

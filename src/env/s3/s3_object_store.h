@@ -84,11 +84,14 @@ class S3ObjectStore final : public ObjectStore {
 
   std::string Name(const std::string& key) const;
   std::string UrlOf(const std::string& object, const std::string& query) const;
+  Result<HttpResponse> SendSigned(const Call& call);
+  /// Send, and once more with new credentials when the server calls the old ones expired.
   Result<HttpResponse> SendOnce(const Call& call);
   Result<HttpResponse> SendUntilAnswered(const Call& call);
   Status ErrorOf(const Call& call, const HttpResponse& response) const;
+  /// What is said when the deadline has come: nobody knows more than the last answer.
+  Status GivenUp(const Call& call, const Result<HttpResponse>& last) const;
   Status RenewCredentials();
-  std::string NewToken();
   /// As Get, with the answer's headers.
   Result<VersionedBytes> GetRecord(const std::string& key, uint64_t max_bytes,
                                    HttpResponse* answer);

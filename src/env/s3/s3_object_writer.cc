@@ -14,7 +14,7 @@ constexpr size_t kPartsPerSize = 1'000;
 }  // namespace
 
 S3ObjectWriter::S3ObjectWriter(S3ObjectStore* store, std::string key)
-    : store_(store), key_(std::move(key)), token_(store->NewToken()) {}
+    : store_(store), key_(std::move(key)), token_(RandomToken(store->options_.random)) {}
 
 S3ObjectWriter::~S3ObjectWriter() {
   if (upload_.empty()) return;
