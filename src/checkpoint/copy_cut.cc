@@ -13,19 +13,14 @@ namespace {
 
 constexpr uint64_t kCopyBytes = 8 << 20;
 
-struct ObjectToCopy {
-  std::string key;
-  uint64_t length = 0;
-};
-
 /// True when `to` has all bytes of the object: an earlier copy came so far.
-Result<bool> IsThere(env::ObjectStore* from, env::ObjectStore* to, const ObjectToCopy& object) {
-  const Result<env::ObjectInfo> info = to->Head(object.key);
+Result<bool> IsThere(env::ObjectStore* from, env::ObjectStore* to, const ObjectExtent& object) {
+  const Result<env::ObjectInfo> info = to->Head(object.key());
   if (!info.ok()) {
     if (info.status().code() == StatusCode::kNotFound) return false;
     return info.status();
   }
-  const auto other = Status::AlreadyExists(object.key + " is there already, with other bytes");
+  const auto other = Status::AlreadyExists(object.key() + " is there already, with other bytes");
   if (info->size != object.length) return other;
   std::string ours;
   std::string theirs;
@@ -33,24 +28,24 @@ Result<bool> IsThere(env::ObjectStore* from, env::ObjectStore* to, const ObjectT
     const uint64_t size = std::min(kCopyBytes, object.length - at);
     ours.resize(size);
     theirs.resize(size);
-    CAIRN_RETURN_IF_ERROR(from->ReadRange(object.key, at, ours));
-    CAIRN_RETURN_IF_ERROR(to->ReadRange(object.key, at, theirs));
+    CAIRN_RETURN_IF_ERROR(from->ReadRange(object.key(), at, ours));
+    CAIRN_RETURN_IF_ERROR(to->ReadRange(object.key(), at, theirs));
     if (ours != theirs) return other;
   }
   return true;
 }
 
-Status CopyObject(env::ObjectStore* from, env::ObjectStore* to, const ObjectToCopy& object,
+Status CopyObject(env::ObjectStore* from, env::ObjectStore* to, const ObjectExtent& object,
                   const std::function<void(uint64_t)>& copied) {
   CAIRN_ASSIGN_OR_RETURN(const bool there, IsThere(from, to, object));
   if (!there) {
-    CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<env::ObjectWriter> writer, to->NewWriter(object.key));
+    CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<env::ObjectWriter> writer, to->NewWriter(object.key()));
     std::string bytes;
     for (uint64_t at = 0; at < object.length; at += kCopyBytes) {
       bytes.resize(std::min(kCopyBytes, object.length - at));
-      Status read = from->ReadRange(object.key, at, bytes);
+      Status read = from->ReadRange(object.key(), at, bytes);
       if (read.code() == StatusCode::kNotFound) {
-        return Status::Corruption("object " + object.key + " is missing");
+        return Status::Corruption("object " + object.key() + " is missing");
       }
       CAIRN_RETURN_IF_ERROR(read);
       CAIRN_RETURN_IF_ERROR(writer->Append(bytes));
@@ -59,7 +54,7 @@ Status CopyObject(env::ObjectStore* from, env::ObjectStore* to, const ObjectToCo
     CAIRN_RETURN_IF_ERROR(writer->Finish());
   }
   // No manifest follows in this directory, which would make the name durable.
-  return to->SyncName(object.key);
+  return to->SyncName(object.key());
 }
 
 format::DecisionHead HeadOfCopy(const Place& place, const format::CutReference& cut) {
@@ -90,17 +85,10 @@ Result<CopyReport> CopyCut(env::ObjectStore* from, const Place& place,
   CAIRN_ASSIGN_OR_RETURN(const auto manifest, ReadManifest(from, place, cut));
   CAIRN_ASSIGN_OR_RETURN(const env::VersionedBytes manifest_bytes,
                          from->Get(ManifestKey(cut.id), format::kManifestBytesMax));
-  std::vector<ObjectToCopy> objects;
-  if (manifest->node_data.object_length > 0) {
-    objects.push_back({StateObjectKey(manifest->node_data.chunk.checkpoint_id),
-                       manifest->node_data.object_length});
-  }
-  for (const format::ReferencedStateChunk& chunk : manifest->referenced_chunks) {
-    objects.push_back({StateObjectKey(chunk.chunk.checkpoint_id), chunk.object_length});
-  }
+  const std::vector<ObjectExtent> objects = ObjectsOf(*manifest);
   CopyReport report;
   uint64_t total = 0;
-  for (const ObjectToCopy& object : objects) total += object.length;
+  for (const ObjectExtent& object : objects) total += object.length;
 
   format::StoreFormat format = *place.format;
   format.durability = "full";
@@ -109,7 +97,7 @@ Result<CopyReport> CopyCut(env::ObjectStore* from, const Place& place,
                          format::SerializeDeploymentIdentity(*place.identity));
   CAIRN_RETURN_IF_ERROR(CreateRecord(to, std::string(kFormatKey), format_bytes));
   CAIRN_RETURN_IF_ERROR(CreateRecord(to, std::string(kIdentityKey), identity_bytes));
-  for (const ObjectToCopy& object : objects) {
+  for (const ObjectExtent& object : objects) {
     CAIRN_RETURN_IF_ERROR(CopyObject(from, to, object, [&](uint64_t bytes) {
       report.bytes += bytes;
       if (progress) progress(report.bytes, total);

@@ -64,7 +64,8 @@ Result<format::ObjectSchema> FrameReader::SchemaOf(const format::StateChunkId& c
   return *std::move(schema);
 }
 
-Result<format::FrameRows> FrameReader::ReadAt(const format::StateChunkId& chunk,
+Result<format::FrameRows> FrameReader::ReadAt(env::ObjectRanges* objects,
+                                              const format::StateChunkId& chunk,
                                               const format::ByteRange& range,
                                               const format::FrameExpectation& expected,
                                               FrameBuffer* buffer) const {
@@ -75,7 +76,7 @@ Result<format::FrameRows> FrameReader::ReadAt(const format::StateChunkId& chunk,
   Result<format::ObjectSchema> schema = SchemaOf(chunk);
   if (!schema.ok()) return schema.status().WithContext(name());
   char* bytes = buffer->Resize(range.length);
-  if (Status read = ReadObjectRange(objects_, chunk, range, bytes); !read.ok()) {
+  if (Status read = ReadObjectRange(objects, chunk, range, bytes); !read.ok()) {
     return read.WithContext(name());
   }
   Result<format::FrameRows> rows =
@@ -85,8 +86,9 @@ Result<format::FrameRows> FrameReader::ReadAt(const format::StateChunkId& chunk,
 }
 
 Result<format::FrameRows> FrameReader::Read(const format::StateFrame& frame, bool verify_sha256,
-                                            FrameBuffer* buffer) const {
-  return ReadAt(frame.chunk, frame.range, frame.expectation(verify_sha256), buffer);
+                                            FrameBuffer* buffer, env::ObjectRanges* ranges) const {
+  return ReadAt(ranges != nullptr ? ranges : objects_, frame.chunk, frame.range,
+                frame.expectation(verify_sha256), buffer);
 }
 
 Result<format::FrameRows> FrameReader::ReadSinks(bool verify_sha256, FrameBuffer* buffer) const {
@@ -98,7 +100,7 @@ Result<format::FrameRows> FrameReader::ReadSinks(bool verify_sha256, FrameBuffer
   expected.entries = frame.entry_count;
   expected.crc32c = frame.crc32c;
   if (verify_sha256) expected.sha256 = &frame.sha256;
-  return ReadAt(manifest_->node_data.chunk, frame.range, expected, buffer);
+  return ReadAt(objects_, manifest_->node_data.chunk, frame.range, expected, buffer);
 }
 
 }  // namespace cairn::checkpoint

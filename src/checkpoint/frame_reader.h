@@ -42,16 +42,14 @@ class FrameReader {
       : objects_(objects), manifest_(std::move(manifest)) {}
 
   const format::CheckpointManifest& manifest() const { return *manifest_; }
-  const std::shared_ptr<const format::CheckpointManifest>& manifest_ptr() const {
-    return manifest_;
-  }
 
-  /// Read one frame of state. The rows lie in `buffer` until its next use.
+  /// Read one frame of state. The rows lie in `buffer` until its next use. `ranges` is another way
+  /// to the same objects; null = those of the reader.
   ///
-  /// Threads:  any, a buffer each.
+  /// Threads:  any, a buffer and a way each.
   /// Errors:   kCorruption naming frame and object: missing, truncated, damaged · kUnavailable.
   Result<format::FrameRows> Read(const format::StateFrame& frame, bool verify_sha256,
-                                 FrameBuffer* buffer) const;
+                                 FrameBuffer* buffer, env::ObjectRanges* ranges = nullptr) const;
 
   /// Read the frame of sink descriptors; the manifest has one.
   Result<format::FrameRows> ReadSinks(bool verify_sha256, FrameBuffer* buffer) const;
@@ -60,7 +58,7 @@ class FrameReader {
   Result<format::ObjectSchema> SchemaOf(const format::StateChunkId& chunk) const;
 
  private:
-  Result<format::FrameRows> ReadAt(const format::StateChunkId& chunk,
+  Result<format::FrameRows> ReadAt(env::ObjectRanges* objects, const format::StateChunkId& chunk,
                                    const format::ByteRange& range,
                                    const format::FrameExpectation& expected,
                                    FrameBuffer* buffer) const;

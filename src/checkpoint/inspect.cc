@@ -25,35 +25,27 @@ class CutObjects final : public env::ObjectStore {
              std::unique_ptr<env::ObjectStore> bucket)
       : files_(files), directory_(std::move(directory)), bucket_(std::move(bucket)) {}
 
-  /// Open an object of `length` bytes.
+  /// Open an object.
   ///
-  /// Errors:   kCorruption: missing, or of another length · kUnavailable.
-  Status Add(const format::StateChunkId& chunk, uint64_t length) {
-    const std::string key = StateObjectKey(chunk.checkpoint_id);
-    Object object;
-    Status found;
+  /// Errors:   as CheckObject.
+  Status Add(const ObjectExtent& object) {
+    const std::string key = object.key();
     if (bucket_ != nullptr) {
-      const Result<env::ObjectInfo> info = bucket_->Head(key);
-      found = info.status();
-      if (info.ok()) object.size = info->size;
-    } else {
-      Result<std::unique_ptr<env::RandomAccessFile>> file =
-          files_->OpenForRead(env::JoinPath(directory_, key));
-      found = file.status();
-      if (file.ok()) {
-        object.size = (*file)->size();
-        object.file = *std::move(file);
-      }
+      CAIRN_RETURN_IF_ERROR(CheckObject(bucket_.get(), object));
+      objects_[key] = {nullptr, object.length};
+      return {};
     }
-    if (found.code() == StatusCode::kNotFound) {
+    Result<std::unique_ptr<env::RandomAccessFile>> file =
+        files_->OpenForRead(env::JoinPath(directory_, key));
+    if (file.status().code() == StatusCode::kNotFound) {
       return Status::Corruption(fmt::format("object {} is missing", key));
     }
-    CAIRN_RETURN_IF_ERROR(found);
-    if (object.size != length) {
+    CAIRN_RETURN_IF_ERROR(file.status());
+    if ((*file)->size() != object.length) {
       return Status::Corruption(
-          fmt::format("object {} has {} bytes instead of {}", key, object.size, length));
+          fmt::format("object {} has {} bytes instead of {}", key, (*file)->size(), object.length));
     }
-    objects_[key] = std::move(object);
+    objects_[key] = {*std::move(file), object.length};
     return {};
   }
   bool Has(const format::StateChunkId& chunk) const {
@@ -192,15 +184,8 @@ Status CutReader::OpenCut(env::FileSystem* files, const format::CutReference& cu
   objects_ = std::make_unique<CutObjects>(files, directory_, std::move(records));
   frames_ = std::make_unique<FrameReader>(objects_.get(), manifest_);
 
-  std::vector<std::pair<format::StateChunkId, uint64_t>> chunks;
-  if (manifest_->node_data.object_length > 0) {
-    chunks.emplace_back(manifest_->node_data.chunk, manifest_->node_data.object_length);
-  }
-  for (const auto& chunk : manifest_->referenced_chunks) {
-    chunks.emplace_back(chunk.chunk, chunk.object_length);
-  }
-  for (const auto& [chunk, length] : chunks) {
-    Status opened = objects_->Add(chunk, length);
+  for (const ObjectExtent& object : ObjectsOf(*manifest_)) {
+    Status opened = objects_->Add(object);
     if (opened.ok()) continue;
     if (!tolerate_missing) return opened;
     problems_.push_back(std::string(opened.message()));

@@ -12,11 +12,8 @@ Result<std::vector<InventoryItem>> TakeInventory(env::ObjectStore* objects, cons
   for (const format::CutReference& cut : place.Cuts()) {  // newest first
     CAIRN_ASSIGN_OR_RETURN(const auto manifest, ReadManifest(objects, place, cut));
     needed_by[ManifestKey(cut.id)].push_back(cut.id);
-    if (manifest->node_data.object_length > 0) {
-      needed_by[StateObjectKey(manifest->node_data.chunk.checkpoint_id)].push_back(cut.id);
-    }
-    for (const format::ReferencedStateChunk& chunk : manifest->referenced_chunks) {
-      needed_by[StateObjectKey(chunk.chunk.checkpoint_id)].push_back(cut.id);
+    for (const ObjectExtent& object : ObjectsOf(*manifest)) {
+      needed_by[object.key()].push_back(cut.id);
     }
   }
   CAIRN_ASSIGN_OR_RETURN(const std::vector<env::ObjectInfo> found,

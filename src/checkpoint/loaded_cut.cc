@@ -10,27 +10,17 @@
 #include <exception>
 #include <map>
 #include <new>
+#include <optional>
 #include <set>
 
 #include "base/units.h"
-#include "checkpoint/layout.h"
+#include "checkpoint/place.h"
 #include "checkpoint/plan.h"
 #include "checkpoint/read_ahead.h"
 #include "checkpoint/slot_migration.h"
 
 namespace cairn::checkpoint {
 namespace {
-
-/// Length of every object that the manifest names, by key.
-std::map<std::string, uint64_t> ObjectLengths(const format::CheckpointManifest& manifest) {
-  std::map<std::string, uint64_t> lengths;
-  lengths[StateObjectKey(manifest.node_data.chunk.checkpoint_id)] =
-      manifest.node_data.object_length;
-  for (const format::ReferencedStateChunk& chunk : manifest.referenced_chunks) {
-    lengths[StateObjectKey(chunk.chunk.checkpoint_id)] = chunk.object_length;
-  }
-  return lengths;
-}
 
 using format::FrameKind;
 using format::StateFrame;
@@ -232,23 +222,9 @@ bool LoadedCut::ended() const {
 }
 
 Status LoadedCut::CheckObjects() const {
-  const auto check = [this](const format::StateChunkId& chunk, uint64_t length) -> Status {
-    const std::string key = StateObjectKey(chunk.checkpoint_id);
-    Result<env::ObjectInfo> found = objects_->Head(key);
-    if (!found.ok()) {
-      if (found.status().code() != StatusCode::kNotFound) return found.status();
-      return Status::Corruption("checkpoint " + std::to_string(id().value) + ": object " + key +
-                                " is missing");
-    }
-    if (found->size == length) return {};
-    return Status::Corruption("checkpoint " + std::to_string(id().value) + ": object " + key +
-                              " has " + std::to_string(found->size) + " bytes instead of " +
-                              std::to_string(length));
-  };
-  const format::NodeDataObject& own = manifest().node_data;
-  if (own.object_length > 0) CAIRN_RETURN_IF_ERROR(check(own.chunk, own.object_length));
-  for (const format::ReferencedStateChunk& chunk : manifest().referenced_chunks) {
-    CAIRN_RETURN_IF_ERROR(check(chunk.chunk, chunk.object_length));
+  for (const ObjectExtent& object : ObjectsOf(manifest())) {
+    CAIRN_RETURN_IF_ERROR(
+        CheckObject(objects_, object).WithContext("checkpoint " + std::to_string(id().value)));
   }
   return {};
 }
@@ -334,10 +310,12 @@ Result<LoadReceipt> LoadedCut::LoadSubtask(std::span<state::StateTable* const> t
                          format::KeyLayout::ForKeyGroups(manifest().key_groups));
   LoadReceipt receipt;
   FrameBuffer buffer;
-  ReadAhead ahead(objects_, ObjectLengths(manifest()));
-  const FrameReader reader(
-      objects_->is_remote() ? static_cast<env::ObjectRanges*>(&ahead) : objects_,
-      reader_.manifest_ptr());
+  std::optional<ReadAhead> ahead;
+  if (objects_->is_remote()) {
+    std::map<std::string, uint64_t> lengths;
+    for (const ObjectExtent& object : ObjectsOf(manifest())) lengths[object.key()] = object.length;
+    ahead.emplace(objects_, std::move(lengths));
+  }
   for (const StateFrame& frame : manifest().state_frames) {
     const auto found = by_operator.find(frame.key.operator_id);
     if (found == by_operator.end()) continue;
@@ -351,7 +329,7 @@ Result<LoadReceipt> LoadedCut::LoadSubtask(std::span<state::StateTable* const> t
     const std::string checkpoint = "checkpoint " + std::to_string(id().value);
     const std::string op = "operator " + UidOf(frame.key.operator_id);
     const std::string context = checkpoint + ", " + op;
-    Result<format::FrameRows> rows = reader.Read(frame, false, &buffer);
+    Result<format::FrameRows> rows = reader_.Read(frame, false, &buffer, ahead ? &*ahead : nullptr);
     if (!rows.ok()) return rows.status().WithContext(context);
     state::LoadCounts counts;
     if (Status loaded = RouteGuarded(&router, *rows, &counts); !loaded.ok()) {

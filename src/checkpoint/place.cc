@@ -143,6 +143,29 @@ Status ReplaceHead(env::ObjectStore* objects, const format::DecisionHead& head, 
   return failed;
 }
 
+std::string ObjectExtent::key() const { return StateObjectKey(chunk.checkpoint_id); }
+
+std::vector<ObjectExtent> ObjectsOf(const format::CheckpointManifest& manifest) {
+  std::vector<ObjectExtent> objects;
+  const format::NodeDataObject& own = manifest.node_data;
+  if (own.object_length > 0) objects.push_back({own.chunk, own.object_length});
+  for (const format::ReferencedStateChunk& older : manifest.referenced_chunks) {
+    objects.push_back({older.chunk, older.object_length});
+  }
+  return objects;
+}
+
+Status CheckObject(env::ObjectStore* objects, const ObjectExtent& object) {
+  const Result<env::ObjectInfo> found = objects->Head(object.key());
+  if (found.status().code() == StatusCode::kNotFound) {
+    return Status::Corruption("object " + object.key() + " is missing");
+  }
+  CAIRN_RETURN_IF_ERROR(found.status());
+  if (found->size == object.length) return {};
+  return Status::Corruption("object " + object.key() + " has " + std::to_string(found->size) +
+                            " bytes instead of " + std::to_string(object.length));
+}
+
 Status CreateRecord(env::ObjectStore* objects, const std::string& key, std::string_view bytes) {
   Status status = objects->CreateIfAbsent(key, bytes);
   // Creating is idempotent for equal bytes, so an answer that got lost is simply asked for again.

@@ -54,6 +54,21 @@ Result<std::shared_ptr<const format::CheckpointManifest>> ReadManifest(
 Status ReplaceHead(env::ObjectStore* objects, const format::DecisionHead& head, Place* place,
                    bool* in_doubt);
 
+/// An object that a cut needs.
+struct ObjectExtent {
+  format::StateChunkId chunk;
+  uint64_t length = 0;
+  std::string key() const;  ///< "nodes/1/checkpoints/…/state.arrow"
+};
+
+/// The objects that the frames of a cut lie in: its own, when it wrote one, then the older ones.
+std::vector<ObjectExtent> ObjectsOf(const format::CheckpointManifest& manifest);
+
+/// Check that an object is there with its length.
+///
+/// Errors:   kCorruption, naming it · kUnavailable.
+Status CheckObject(env::ObjectStore* objects, const ObjectExtent& object);
+
 /// Create `key` durably, reading back when an answer is lost.
 ///
 /// Errors:   kAlreadyExists (other bytes are there) · kUnavailable · kResourceExhausted.

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include "checkpoint/place.h"
+
 namespace cairn::checkpoint {
 namespace {
 
@@ -25,11 +27,8 @@ struct Saved {
 class RebaseDecision {
  public:
   explicit RebaseDecision(const CheckpointManifest& base) {
-    for (const format::ReferencedStateChunk& chunk : base.referenced_chunks) {
-      object_length_[chunk.chunk] = chunk.object_length;
-    }
-    if (base.node_data.object_length > 0) {
-      object_length_[base.node_data.chunk] = base.node_data.object_length;
+    for (const ObjectExtent& object : ObjectsOf(base)) {
+      object_length_[object.chunk] = object.length;
     }
     for (const StateFrame& frame : base.state_frames) {
       if (frame.key.kind != FrameKind::kKeyed) {

@@ -25,21 +25,8 @@ Result<format::CutReference> ReadWholeCut(env::ObjectStore* objects, base::Check
   if (manifest.checkpoint_id != id || manifest.deployment_id != identity.deployment_id) {
     return Status::Corruption("it is of another checkpoint or deployment");
   }
-  const auto check = [&](const format::StateChunkId& chunk, uint64_t length) -> Status {
-    const std::string key = StateObjectKey(chunk.checkpoint_id);
-    const Result<env::ObjectInfo> info = objects->Head(key);
-    if (info.status().code() == StatusCode::kNotFound) {
-      return Status::Corruption("its object " + key + " is missing");
-    }
-    CAIRN_RETURN_IF_ERROR(info.status());
-    return info->size == length ? Status()
-                                : Status::Corruption("its object " + key + " has another length");
-  };
-  if (manifest.node_data.object_length > 0) {
-    CAIRN_RETURN_IF_ERROR(check(manifest.node_data.chunk, manifest.node_data.object_length));
-  }
-  for (const format::ReferencedStateChunk& chunk : manifest.referenced_chunks) {
-    CAIRN_RETURN_IF_ERROR(check(chunk.chunk, chunk.object_length));
+  for (const ObjectExtent& object : ObjectsOf(manifest)) {
+    CAIRN_RETURN_IF_ERROR(CheckObject(objects, object));
   }
   format::CutReference reference;
   reference.id = id;

@@ -2,15 +2,15 @@
 #include "checkpoint/retention.h"
 
 #include "checkpoint/layout.h"
+#include "checkpoint/place.h"
 
 namespace cairn::checkpoint {
 
 void Retention::Add(const format::CheckpointManifest& manifest) {
   std::set<base::CheckpointId>& needs = kept_[manifest.checkpoint_id];
   needs.clear();
-  if (manifest.node_data.object_length > 0) needs.insert(manifest.checkpoint_id);
-  for (const format::ReferencedStateChunk& chunk : manifest.referenced_chunks) {
-    needs.insert(chunk.chunk.checkpoint_id);
+  for (const ObjectExtent& object : ObjectsOf(manifest)) {
+    needs.insert(object.chunk.checkpoint_id);
   }
 }
 
