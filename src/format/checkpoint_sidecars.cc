@@ -18,24 +18,6 @@ constexpr char kStateRecord[] = "state.json";
 constexpr char kSinkStatusRecord[] = "sink-status.json";
 constexpr const char* kSinkStateNames[] = {"pending", "committed", "failed"};
 
-/// Parse a record, check its version and read its fields.
-Status ReadVersioned(std::string_view bytes, const char* record,
-                     const std::function<void(FieldReader*)>& read) {
-  CAIRN_ASSIGN_OR_RETURN(const Json json, ParseRecord(bytes, kSidecarRecordBytesMax, record));
-  Status status;
-  FieldReader in(json, record, &status);
-  uint32_t version = 0;
-  in.Read("version", &version);
-  CAIRN_RETURN_IF_ERROR(status);
-  if (version != kSidecarsVersion) {
-    return Status::UnsupportedFormat(
-        fmt::format("{} has version {}, this build reads {}", record, version, kSidecarsVersion));
-  }
-  read(&in);
-  in.Finish();
-  return status;
-}
-
 }  // namespace
 
 Result<std::string> SerializeStateSidecar(const StateSidecar& sidecar) {
@@ -46,10 +28,11 @@ Result<std::string> SerializeStateSidecar(const StateSidecar& sidecar) {
 
 Result<StateSidecar> ParseStateSidecar(std::string_view bytes) {
   StateSidecar sidecar;
-  CAIRN_RETURN_IF_ERROR(ReadVersioned(bytes, kStateRecord, [&](FieldReader* in) {
-    in->Read("length", &sidecar.length);
-    in->Read("sha256", &sidecar.sha256);
-  }));
+  CAIRN_RETURN_IF_ERROR(ReadRecord(bytes, kSidecarRecordBytesMax, kStateRecord, kSidecarsVersion,
+                                   "version", [&](FieldReader* in) {
+                                     in->Read("length", &sidecar.length);
+                                     in->Read("sha256", &sidecar.sha256);
+                                   }));
   return sidecar;
 }
 
@@ -65,20 +48,23 @@ Result<std::string> SerializeSinkStatuses(const SinkStatuses& statuses) {
 
 Result<SinkStatuses> ParseSinkStatuses(std::string_view bytes) {
   SinkStatuses statuses;
-  CAIRN_RETURN_IF_ERROR(ReadVersioned(bytes, kSinkStatusRecord, [&](FieldReader* in) {
-    in->ReadMembers("sinks", [&](const std::string& name, FieldReader* sink) {
-      SinkCommitStatus& status = statuses[name];
-      std::string state;
-      sink->Read("state", &state);
-      const auto* found = std::find(std::begin(kSinkStateNames), std::end(kSinkStateNames), state);
-      if (found == std::end(kSinkStateNames)) {
-        sink->Fail("state", "is not pending, committed or failed");
-        return;
-      }
-      status.state = static_cast<SinkCommitState>(found - std::begin(kSinkStateNames));
-      if (status.state == SinkCommitState::kFailed) sink->Read("message", &status.message);
-    });
-  }));
+  CAIRN_RETURN_IF_ERROR(ReadRecord(
+      bytes, kSidecarRecordBytesMax, kSinkStatusRecord, kSidecarsVersion, "version",
+      [&](FieldReader* in) {
+        in->ReadMembers("sinks", [&](const std::string& name, FieldReader* sink) {
+          SinkCommitStatus& status = statuses[name];
+          std::string state;
+          sink->Read("state", &state);
+          const auto* found =
+              std::find(std::begin(kSinkStateNames), std::end(kSinkStateNames), state);
+          if (found == std::end(kSinkStateNames)) {
+            sink->Fail("state", "is not pending, committed or failed");
+            return;
+          }
+          status.state = static_cast<SinkCommitState>(found - std::begin(kSinkStateNames));
+          if (status.state == SinkCommitState::kFailed) sink->Read("message", &status.message);
+        });
+      }));
   return statuses;
 }
 

@@ -181,4 +181,25 @@ void FieldReader::Finish() {
   }
 }
 
+Status ReadRecord(std::string_view bytes, uint64_t bytes_max, std::string_view record,
+                  uint32_t version, const char* version_field,
+                  const std::function<void(FieldReader*)>& read) {
+  CAIRN_ASSIGN_OR_RETURN(const Json json, ParseRecord(bytes, bytes_max, record));
+  const auto found = json.find(version_field);
+  if (found == json.end() || !found->is_number_unsigned()) {
+    return Status::Corruption(fmt::format("{}.{} is not a number", record, version_field));
+  }
+  if (*found != version) {
+    return Status::UnsupportedFormat(fmt::format("{} has version {}, this build reads {}", record,
+                                                 found->get<uint64_t>(), version));
+  }
+  Status status;
+  FieldReader reader(json, std::string(record), &status);
+  uint32_t ignored = 0;
+  reader.Read(version_field, &ignored);
+  read(&reader);
+  reader.Finish();
+  return status;
+}
+
 }  // namespace cairn::format

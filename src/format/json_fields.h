@@ -90,4 +90,12 @@ class FieldReader {
   std::vector<std::string_view> taken_;
 };
 
+/// Read a whole record: parse its text, refuse another version, take its fields with `read`, refuse
+/// those that nobody took.
+///
+/// Errors:   kUnsupportedFormat · kCorruption; name the record.
+Status ReadRecord(std::string_view bytes, uint64_t bytes_max, std::string_view record,
+                  uint32_t version, const char* version_field,
+                  const std::function<void(FieldReader*)>& read);
+
 }  // namespace cairn::format

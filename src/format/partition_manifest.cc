@@ -83,6 +83,24 @@ OperatorSnapshotEntry ReadOperator(FieldReader* in) {
   return op;
 }
 
+void ReadPartitionManifest(FieldReader* in, CheckpointManifestV2* manifest) {
+  in->Read("checkpoint_id", &manifest->checkpoint_id);
+  in->Read("epoch", &manifest->epoch);
+  in->Read("timestamp_ms", &manifest->timestamp_ms);
+  in->ReadMembers("operators", [&](const std::string& name, FieldReader* op) {
+    manifest->operators[name] = ReadOperator(op);
+  });
+  in->ReadMembers("source_offsets", [&](const std::string& name, FieldReader* source) {
+    SourceOffsetEntry& entry = manifest->source_offsets[name];
+    source->Read("source_type", &entry.source_type);
+    source->Read("offsets", &entry.offsets);
+    source->Read("epoch", &entry.epoch);
+  });
+  in->ReadOptional("parent_id", &manifest->parent_id);
+  in->ReadOptional("watermark", &manifest->watermark);
+  in->Read("total_size_bytes", &manifest->total_size_bytes);
+}
+
 }  // namespace
 
 Result<std::string> SerializePartitionManifest(const CheckpointManifestV2& manifest) {
@@ -113,35 +131,10 @@ Result<std::string> SerializePartitionManifest(const CheckpointManifestV2& manif
 }
 
 Result<CheckpointManifestV2> ParsePartitionManifest(std::string_view bytes) {
-  CAIRN_ASSIGN_OR_RETURN(const Json json,
-                         ParseRecord(bytes, kPartitionManifestBytesMax, kPartitionManifestRecord));
   CheckpointManifestV2 manifest;
-  Status status;
-  FieldReader in(json, kPartitionManifestRecord, &status);
-  uint32_t version = 0;
-  in.Read("version", &version);
-  if (status.ok() && version != kPartitionManifestVersion) {
-    return Status::UnsupportedFormat(fmt::format("{} has version {}, this build reads {}",
-                                                 kPartitionManifestRecord, version,
-                                                 kPartitionManifestVersion));
-  }
-  in.Read("checkpoint_id", &manifest.checkpoint_id);
-  in.Read("epoch", &manifest.epoch);
-  in.Read("timestamp_ms", &manifest.timestamp_ms);
-  in.ReadMembers("operators", [&](const std::string& name, FieldReader* op) {
-    manifest.operators[name] = ReadOperator(op);
-  });
-  in.ReadMembers("source_offsets", [&](const std::string& name, FieldReader* source) {
-    SourceOffsetEntry& entry = manifest.source_offsets[name];
-    source->Read("source_type", &entry.source_type);
-    source->Read("offsets", &entry.offsets);
-    source->Read("epoch", &entry.epoch);
-  });
-  in.ReadOptional("parent_id", &manifest.parent_id);
-  in.ReadOptional("watermark", &manifest.watermark);
-  in.Read("total_size_bytes", &manifest.total_size_bytes);
-  in.Finish();
-  CAIRN_RETURN_IF_ERROR(status);
+  CAIRN_RETURN_IF_ERROR(ReadRecord(bytes, kPartitionManifestBytesMax, kPartitionManifestRecord,
+                                   kPartitionManifestVersion, "version",
+                                   [&](FieldReader* in) { ReadPartitionManifest(in, &manifest); }));
   if (const std::string fault = FaultOf(manifest); !fault.empty()) {
     return Status::Corruption(std::string(kPartitionManifestRecord) + ": " + fault);
   }

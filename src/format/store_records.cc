@@ -17,22 +17,7 @@ namespace {
 Status ParseExact(std::string_view bytes, uint64_t bytes_max, const char* record, uint32_t version,
                   const char* version_field, const std::function<void(FieldReader*)>& read,
                   const std::function<Result<std::string>()>& serialize) {
-  CAIRN_ASSIGN_OR_RETURN(const Json json, ParseRecord(bytes, bytes_max, record));
-  const auto found = json.find(version_field);
-  if (found == json.end() || !found->is_number_unsigned()) {
-    return Status::Corruption(fmt::format("{}.{} is not a number", record, version_field));
-  }
-  if (*found != version) {
-    return Status::UnsupportedFormat(fmt::format("{} has version {}, this build reads {}", record,
-                                                 found->get<uint64_t>(), version));
-  }
-  Status status;
-  FieldReader reader(json, record, &status);
-  uint32_t ignored = 0;
-  reader.Read(version_field, &ignored);
-  read(&reader);
-  reader.Finish();
-  if (!status.ok()) return status;
+  CAIRN_RETURN_IF_ERROR(ReadRecord(bytes, bytes_max, record, version, version_field, read));
   const auto canonical = serialize();
   if (!canonical.ok()) {
     return Status::Corruption(std::string(canonical.status().message()));
