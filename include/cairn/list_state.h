@@ -57,7 +57,7 @@ class ListState final : public detail::CollectionTable<
   ///
   /// Errors:   as Append; the list is then as before, or a beginning of the new one.
   Status Replace(KeyArg key, std::vector<V> values) {
-    if (values.empty()) return Clear(key);
+    if (values.empty()) return this->Clear(key);
     const detail::TtlNow now = this->Now();
     return this->Change(key, this->rows_.FnvOf(key), now,
                         [&](Stored& stored, const detail::ElementContext& in) {
@@ -108,29 +108,6 @@ class ListState final : public detail::CollectionTable<
     });
     if (front) CAIRN_RETURN_IF_ERROR(RemoveAt(key, index).status());
     return front;
-  }
-
-  /// Remove the list. Errors: kResourceExhausted over the memory budget: nothing has changed.
-  Status Clear(KeyArg key) {
-    const uint64_t fnv = this->rows_.FnvOf(key);
-    const Stored* stored = this->FindStored(key, fnv);
-    if (stored == nullptr || stored->elements.count() == 0) return {};
-    return this->Change(key, fnv, this->Now(), [](Stored& to, const detail::ElementContext& in) {
-      to.elements.Clear(in);
-    });
-  }
-
-  /// Elements of the list. Cost: O(1), with a TTL O(elements due).
-  uint64_t Size(KeyArg key) const {
-    const Stored* stored = this->FindStored(key, this->rows_.FnvOf(key));
-    return stored == nullptr ? 0 : stored->elements.CountAlive(this->Now());
-  }
-  uint64_t Size(const View& view, KeyArg key) const {
-    uint64_t alive = 0;
-    this->rows_.Get(view, key, [&](const Stored& stored) {
-      alive = stored.elements.CountAlive(this->NowOf(view));
-    });
-    return alive;
   }
 
   /// Call fn(uint64_t index, const V& value) for the elements in order; when it returns bool, false

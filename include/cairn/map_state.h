@@ -162,29 +162,6 @@ class MapState final
     return true;
   }
 
-  /// Remove the map. Errors: kResourceExhausted over the memory budget: nothing has changed.
-  Status Clear(KeyArg key) {
-    const uint64_t fnv = this->rows_.FnvOf(key);
-    const Stored* stored = this->FindStored(key, fnv);
-    if (stored == nullptr || stored->elements.count() == 0) return {};
-    return this->Change(key, fnv, this->Now(), [](Stored& to, const detail::ElementContext& in) {
-      to.elements.Clear(in);
-    });
-  }
-
-  /// Elements of the map. Cost: O(1), with a TTL O(elements due).
-  uint64_t Size(KeyArg key) const {
-    const Stored* stored = this->FindStored(key, this->rows_.FnvOf(key));
-    return stored == nullptr ? 0 : stored->elements.CountAlive(this->Now());
-  }
-  uint64_t Size(const View& view, KeyArg key) const {
-    uint64_t alive = 0;
-    this->rows_.Get(view, key, [&](const Stored& stored) {
-      alive = stored.elements.CountAlive(this->NowOf(view));
-    });
-    return alive;
-  }
-
   /// Call fn(const MK&, const V&) for every element: in order with an ordered codec, else in none.
   /// When it returns bool, false ends it. fn must not change the slot.
   template <class Fn>

@@ -140,6 +140,29 @@ class CollectionTable : public StateTable {
     return counts;
   }
 
+  /// Remove the collection of `key`.
+  ///
+  /// Errors:   kResourceExhausted over the memory budget: nothing has changed.
+  Status Clear(KeyArg key) {
+    const uint64_t fnv = rows_.FnvOf(key);
+    const Stored* stored = FindStored(key, fnv);
+    if (stored == nullptr || stored->elements.count() == 0) return {};
+    return Change(key, fnv, Now(),
+                  [](Stored& to, const ElementContext& in) { to.elements.Clear(in); });
+  }
+
+  /// Elements of the collection. Cost: O(1), with a TTL O(elements due).
+  uint64_t Size(KeyArg key) const {
+    const Stored* stored = FindStored(key, rows_.FnvOf(key));
+    return stored == nullptr ? 0 : stored->elements.CountAlive(Now());
+  }
+  uint64_t Size(const View& view, KeyArg key) const {
+    uint64_t alive = 0;
+    rows_.Get(view, key,
+              [&](const Stored& stored) { alive = stored.elements.CountAlive(NowOf(view)); });
+    return alive;
+  }
+
   /// Collections now, those whose elements have all expired but are not swept among them.
   uint64_t size() const { return collections_; }
 
