@@ -32,50 +32,12 @@
 #include "env/s3/s3_object_store.h"
 #include "format/manifest.h"
 #include "format/manifest_testing.h"
-#include "harness.h"
+#include "store_harness.h"
 
 namespace cairn::bench {
 namespace {
 
 using Numbers = Table<int64_t, int64_t>;
-
-[[noreturn]] void Fail(const std::string& what) {
-  std::fprintf(stderr, "bench_checkpoint: %s\n", what.c_str());
-  std::exit(1);
-}
-void Check(const Status& status) {
-  if (!status.ok()) Fail(status.ToString());
-}
-template <class T>
-T Check(Result<T> result) {
-  if (!result.ok()) Fail(result.status().ToString());
-  return *std::move(result);
-}
-
-template <class Fn>
-double TimeWallMs(Fn&& fn) {
-  const double begin = WallSeconds();
-  fn();
-  return (WallSeconds() - begin) * 1e3;
-}
-
-SlotDescriptor Descriptor() {
-  SlotDescriptor descriptor;
-  descriptor.operator_uid = "out/count/0";
-  descriptor.operator_id = OperatorIdOf(descriptor.operator_uid);
-  descriptor.name = "count";
-  descriptor.key_codec = "int64";
-  descriptor.value_codec = "int64";
-  return descriptor;
-}
-
-checkpoint::StoreOptions StoreOptions() {
-  checkpoint::StoreOptions options;
-  options.pipeline.job = "bench";
-  options.pipeline.components.push_back({"source", "in", "{}", false});
-  options.pipeline.components.push_back({"operator", Descriptor().operator_uid, "{}", false});
-  return options;
-}
 
 /// A job of one subtask over a store.
 class Job {

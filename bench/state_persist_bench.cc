@@ -28,30 +28,11 @@
 #include "checkpoint/recovery.h"
 #include "checkpoint/store.h"
 #include "env/file_system.h"
-#include "harness.h"
+#include "store_harness.h"
 
 namespace cairn::bench {
-namespace {
 
-using Numbers = Table<int64_t, int64_t>;
-using RawNumbers = boost::unordered_flat_map<int64_t, int64_t>;
-
-constexpr size_t kKeyBytes = 15;
-constexpr int64_t kBatchRows = 65536;
-
-[[noreturn]] void Fail(const std::string& what) {
-  std::fprintf(stderr, "bench_state_persist: %s\n", what.c_str());
-  std::exit(1);
-}
-void Check(const Status& status) {
-  if (!status.ok()) Fail(status.ToString());
-}
-template <class T>
-T Check(Result<T> result) {
-  if (!result.ok()) Fail(result.status().ToString());
-  return *std::move(result);
-}
-void Check(const arrow::Status& status) {
+inline void Check(const arrow::Status& status) {
   if (!status.ok()) Fail(status.ToString());
 }
 template <class T>
@@ -60,31 +41,13 @@ T Check(arrow::Result<T> result) {
   return *std::move(result);
 }
 
-template <class Fn>
-double TimeWallMs(Fn&& fn) {
-  const double begin = WallSeconds();
-  fn();
-  return (WallSeconds() - begin) * 1e3;
-}
+namespace {
 
-SlotDescriptor Descriptor() {
-  SlotDescriptor descriptor;
-  descriptor.operator_uid = "out/count/0";
-  descriptor.operator_id = OperatorIdOf(descriptor.operator_uid);
-  descriptor.name = "count";
-  descriptor.key_codec = "int64";
-  descriptor.value_codec = "int64";
-  return descriptor;
-}
+using Numbers = Table<int64_t, int64_t>;
+using RawNumbers = boost::unordered_flat_map<int64_t, int64_t>;
 
-checkpoint::StoreOptions StoreOptions() {
-  checkpoint::StoreOptions options;
-  options.pipeline.job = "bench";
-  options.pipeline.components.push_back({"source", "in", "{}", false});
-  options.pipeline.components.push_back({"operator", Descriptor().operator_uid, "{}", false});
-  options.pipeline.components.push_back({"sink", "out", "{}", false});
-  return options;
-}
+constexpr size_t kKeyBytes = 15;
+constexpr int64_t kBatchRows = 65536;
 
 // --- the peers ---------------------------------------------------------------------------------
 
