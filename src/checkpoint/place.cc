@@ -112,6 +112,8 @@ Status ReplaceHead(env::ObjectStore* objects, const format::DecisionHead& head, 
   CAIRN_ASSIGN_OR_RETURN(const std::string bytes, format::SerializeDecisionHead(head));
   std::optional<std::string> expected;
   if (place->head) expected = place->head_version;
+  const bool known_by_its_cut =
+      head.latest_commit && !(place->head && place->head->latest_commit == head.latest_commit);
   Status failed;
   for (int attempt = 0; attempt < kReadBackAttempts; ++attempt) {
     Result<std::string> version = objects->CompareAndSwap(std::string(kHeadKey), expected, bytes);
@@ -135,6 +137,13 @@ Status ReplaceHead(env::ObjectStore* objects, const format::DecisionHead& head, 
     if (there->bytes != bytes) {
       if (expected && there->version == *expected) return failed;  // the old head stands
       return Status::Fenced("another process has replaced " + std::string(kHeadKey));
+    }
+    if (!known_by_its_cut) {
+      place->head = head;
+      place->head_version = there->version;
+      return Status::Unavailable(std::string(failed.message()) +
+                                 "; whether this process or another wrote what is there now cannot "
+                                 "be told");
     }
     // Ours is there, but perhaps not durable: write it once more over itself.
     expected = there->version;

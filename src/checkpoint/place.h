@@ -48,9 +48,13 @@ Result<std::shared_ptr<const format::CheckpointManifest>> ReadManifest(
 
 /// Replace the head, and find out what became of the write when its answer is lost.
 ///
+/// Shape:    a head with a new latest cut is known again when it is read back, as no other process
+///           makes that cut. One without may be byte for byte what another process has written at
+///           the same moment: then `place` is as it was read, and only a further head decides.
 /// Durable:  yes.
 /// Errors:   kFenced (another process changed it) · kUnavailable or kResourceExhausted (nothing
-///           changed) · with `*in_doubt` set, kUnavailable: what is there cannot be learnt.
+///           changed, or see Shape) · with `*in_doubt` set, kUnavailable: what is there cannot be
+///           learnt.
 Status ReplaceHead(env::ObjectStore* objects, const format::DecisionHead& head, Place* place,
                    bool* in_doubt);
 

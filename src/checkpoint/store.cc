@@ -29,6 +29,8 @@ using ManifestPtr = std::shared_ptr<const format::CheckpointManifest>;
 
 constexpr uint64_t kPipelineBytesMax = 16 << 20;
 constexpr uint32_t kRetainedMax = 16;
+// Blocks of ids tried when the answer to taking one is lost.
+constexpr int kReserveAttempts = 3;
 
 /// A cut between Persist and Commit.
 struct PendingCut {
@@ -185,7 +187,8 @@ Status Store::MakePlace() {
   next_id_ = head.next_id.value;
   head.next_id.value += format::kCheckpointIdBlock;
   reserved_until_ = head.next_id.value;
-  return ReplaceHeadLocked(head);
+  const Status made = ReplaceHeadLocked(head);
+  return !made.ok() && place_.head == head ? ReserveIds() : made;
 }
 
 Status Store::ReadCuts() {
@@ -229,13 +232,21 @@ Status Store::SweepLeftovers() {
 }
 
 Status Store::ReserveIds() {
-  format::DecisionHead head = *place_.head;
-  ++head.seq;
-  next_id_ = head.next_id.value;
-  head.next_id.value += format::kCheckpointIdBlock;
-  CAIRN_RETURN_IF_ERROR(ReplaceHeadLocked(head));
-  reserved_until_ = head.next_id.value;
-  return {};
+  Status reserved;
+  for (int attempt = 0; attempt < kReserveAttempts; ++attempt) {
+    format::DecisionHead head = *place_.head;
+    const uint64_t first = head.next_id.value;
+    ++head.seq;
+    head.next_id.value += format::kCheckpointIdBlock;
+    reserved = ReplaceHeadLocked(head);
+    if (reserved.ok()) {
+      next_id_ = first;
+      reserved_until_ = head.next_id.value;
+    }
+    // Equal bytes may be another process's, and so the block: only the one behind it can be ours.
+    if (reserved.ok() || place_.head != head) break;
+  }
+  return reserved;
 }
 
 Status Store::ReplaceHeadLocked(const format::DecisionHead& head) {
