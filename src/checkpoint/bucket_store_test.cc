@@ -147,6 +147,34 @@ TEST_F(BucketStoreTest, AZombieHarmsNothingWhereverItWakesUp) {
   }
 }
 
+// The same while it opens: between taking its ids and listing what is left over it was succeeded,
+// and all that its successor has committed is new to it.
+TEST_F(BucketStoreTest, AProcessThatIsSucceededWhileItOpensRemovesNothingOfItsSuccessor) {
+  int succeeded = 0;
+  for (uint64_t n = 0;; ++n) {
+    ASSERT_LT(n, 200u);
+    SCOPED_TRACE("asleep before call " + std::to_string(n) + " of opening");
+    bucket_ = std::make_shared<env::MemoryObjectStore>();
+    Process first(bucket_, 1);
+    ASSERT_TRUE(first.job.Start(1).ok());
+    first.PutMany(20, "old");
+    ASSERT_TRUE(first.job.Checkpoint().ok());
+
+    Process zombie(bucket_, 2);
+    Process next(bucket_, 3);
+    zombie.connection.Arm({.call = n, .kind = ObjectFault::kInterlude, .interlude = [&] {
+                             ASSERT_TRUE(next.job.Start(1).ok());
+                             next.PutMany(20, "next");
+                             ASSERT_TRUE(next.job.Checkpoint().ok());
+                           }});
+    succeeded += zombie.job.Start(1).ok() ? 1 : 0;
+    if (!zombie.connection.fired()) break;
+    EXPECT_EQ(Found(), RowsOf(20, "next"));
+    if (::testing::Test::HasFailure()) break;
+  }
+  EXPECT_GT(succeeded, 0);
+}
+
 // Every call of two checkpoints and a restart fails in every way: what is found is the old cut or
 // the new one, the process goes on, and nothing is left over.
 TEST_F(BucketStoreTest, ALostAnswerAnywhereLeavesTheOldCutOrTheNewOne) {

@@ -221,6 +221,8 @@ Status Store::SweepLeftovers() {
   const base::CheckpointId latest =
       place_.head->latest_commit ? place_.head->latest_commit->id : base::CheckpointId();
   for (base::CheckpointId id : ids) {
+    // Of a process that has succeeded this one meanwhile: it may have been decided since.
+    if (id.value >= next_id_) continue;
     if (id > latest) {
       CAIRN_RETURN_IF_ERROR(DeleteUndecided(objects_.get(), id));
       notes_.push_back("removed the unfinished checkpoint " + std::to_string(id.value));
