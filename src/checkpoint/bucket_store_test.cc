@@ -175,6 +175,48 @@ TEST_F(BucketStoreTest, AProcessThatIsSucceededWhileItOpensRemovesNothingOfItsSu
   EXPECT_GT(succeeded, 0);
 }
 
+// A swap that the caller has given up is on its way still. Where it may land later, the caller does
+// not believe a head that has not moved yet.
+TEST_F(BucketStoreTest, ASwapThatLandsLateNeverNamesACutThatIsGone) {
+  for (uint64_t n = 0;; ++n) {
+    ASSERT_LT(n, 200u);
+    SCOPED_TRACE("late call " + std::to_string(n));
+    bucket_ = std::make_shared<env::MemoryObjectStore>();
+    Process process(bucket_, 1);
+    ASSERT_TRUE(process.job.Start(1).ok());
+    process.PutMany(20, "old");
+    ASSERT_TRUE(process.job.Checkpoint().ok());
+    process.PutMany(20, "new");
+    process.connection.Arm({.call = n, .kind = ObjectFault::kLate});
+    const Result<PersistedCut> done = process.job.Checkpoint();
+    if (!process.connection.fired()) break;
+    const Status landed = process.connection.Land();
+    EXPECT_THAT(landed.code(), AnyOf(StatusCode::kNotFound, StatusCode::kFenced))
+        << "call " << n << ": " << landed.ToString();
+    EXPECT_EQ(Found(), RowsOf(20, done.ok() ? "new" : "old"));
+    process.PutMany(20, "newer");
+    ASSERT_TRUE(process.job.Checkpoint().ok());
+    EXPECT_EQ(Found(), RowsOf(20, "newer"));
+  }
+}
+
+// Where no repetition gets an answer either, nothing of the cut is removed.
+TEST_F(BucketStoreTest, ASwapThatMayStillLandLeavesItsCutInDoubt) {
+  Process process(bucket_, 1);
+  ASSERT_TRUE(process.job.Start(1).ok());
+  process.PutMany(20, "old");
+  ASSERT_TRUE(process.job.Checkpoint().ok());
+  process.PutMany(20, "new");
+  const Result<PersistedCut> persisted = process.job.Persist();
+  ASSERT_TRUE(persisted.ok());
+  process.connection.Arm({.call = 0, .kind = ObjectFault::kLate, .for_ever = true});
+  const Status committed = process.job.Commit(*persisted);
+  EXPECT_EQ(committed.code(), StatusCode::kUnavailable);
+  EXPECT_FALSE(process.job.store->NextId().ok()) << "it goes on as if the old cut stood";
+  EXPECT_TRUE(process.connection.Land().ok());
+  EXPECT_EQ(Found(), RowsOf(20, "new"));
+}
+
 // Every call of two checkpoints and a restart fails in every way: what is found is the old cut or
 // the new one, the process goes on, and nothing is left over.
 TEST_F(BucketStoreTest, ALostAnswerAnywhereLeavesTheOldCutOrTheNewOne) {

@@ -135,7 +135,12 @@ Status ReplaceHead(env::ObjectStore* objects, const format::DecisionHead& head, 
                                  std::string(there.status().message()));
     }
     if (there->bytes != bytes) {
-      if (expected && there->version == *expected) return failed;  // the old head stands
+      if (expected && there->version == *expected) {  // the old head stands
+        if (!objects->may_write_late()) return failed;
+        // Until the head has moved, the write that was given up may still land, and name a cut of
+        // which nothing is left. So it is asked for again.
+        continue;
+      }
       return Status::Fenced("another process has replaced " + std::string(kHeadKey));
     }
     if (!known_by_its_cut) {

@@ -51,6 +51,7 @@ Result<std::shared_ptr<const format::CheckpointManifest>> ReadManifest(
 /// Shape:    a head with a new latest cut is known again when it is read back, as no other process
 ///           makes that cut. One without may be byte for byte what another process has written at
 ///           the same moment: then `place` is as it was read, and only a further head decides.
+///           Where a write may land late it is repeated until the head has moved.
 /// Durable:  yes.
 /// Errors:   kFenced (another process changed it) · kUnavailable or kResourceExhausted (nothing
 ///           changed, or see Shape) · with `*in_doubt` set, kUnavailable: what is there cannot be

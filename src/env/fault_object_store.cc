@@ -12,6 +12,7 @@ struct FaultObjectStore::Plan {
   uint64_t calls = 0;
   bool fired = false;
   std::vector<std::string> trace;
+  std::function<Status()> late;
 
   /// Count a call and return what is to become of it.
   ObjectFault Next(const char* verb, const std::string& key) {
@@ -24,6 +25,7 @@ struct FaultObjectStore::Plan {
       if (plan.kind == ObjectFault::kNone) return kind;
       if (call != plan.call && !(plan.for_ever && call > plan.call)) return kind;
       fired = true;
+      if (plan.kind == ObjectFault::kLate && std::string_view(verb) != "swap") return kind;
       kind = plan.kind;
       interlude = plan.interlude;
     }
@@ -41,6 +43,12 @@ struct FaultObjectStore::Plan {
     if (fault == ObjectFault::kLostAfter) (void)call();
     if (fault == ObjectFault::kRefused && !refused.ok()) return refused;
     return Lost(verb, key);
+  }
+
+  /// Keep the write that was call `call`, when it is the late one.
+  void KeepLate(uint64_t call, std::function<Status()> write) {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (plan.kind == ObjectFault::kLate && call == plan.call) late = std::move(write);
   }
 
   template <class Call>
@@ -104,6 +112,20 @@ std::vector<std::string> FaultObjectStore::trace() const {
   return plan_->trace;
 }
 
+bool FaultObjectStore::may_write_late() const {
+  std::lock_guard<std::mutex> lock(plan_->mutex);
+  return plan_->plan.kind == ObjectFault::kLate || store_->may_write_late();
+}
+
+Status FaultObjectStore::Land() {
+  std::function<Status()> late;
+  {
+    std::lock_guard<std::mutex> lock(plan_->mutex);
+    late = std::exchange(plan_->late, nullptr);
+  }
+  return late ? late() : Status::NotFound("no swap is late");
+}
+
 Status FaultObjectStore::CreateIfAbsent(const std::string& key, std::string_view bytes) {
   return plan_->Write("create", key, Status::AlreadyExists("injected: " + key + " exists"),
                       [&] { return store_->CreateIfAbsent(key, bytes); });
@@ -112,8 +134,14 @@ Status FaultObjectStore::CreateIfAbsent(const std::string& key, std::string_view
 Result<std::string> FaultObjectStore::CompareAndSwap(const std::string& key,
                                                      const std::optional<std::string>& expected,
                                                      std::string_view bytes) {
-  return plan_->Write("swap", key, Status::Fenced("injected: " + key + " changed"),
-                      [&] { return store_->CompareAndSwap(key, expected, bytes); });
+  const uint64_t call = calls();
+  Result<std::string> swapped =
+      plan_->Write("swap", key, Status::Fenced("injected: " + key + " changed"),
+                   [&] { return store_->CompareAndSwap(key, expected, bytes); });
+  plan_->KeepLate(call, [store = store_, key, expected, bytes = std::string(bytes)] {
+    return store->CompareAndSwap(key, expected, bytes).status();
+  });
+  return swapped;
 }
 
 Status FaultObjectStore::PutHint(const std::string& key, std::string_view bytes) {

@@ -20,6 +20,7 @@ enum class ObjectFault : uint8_t {
   kNone,
   kLostBefore,  ///< kUnavailable, nothing done
   kLostAfter,   ///< kUnavailable, though it was done
+  kLate,        ///< of a swap: kUnavailable, and done by Land(). Other calls are done as ever
   kRefused,  ///< the condition fails without a cause: kAlreadyExists, kFenced; reads as kLostBefore
   kShortRead,  ///< kCorruption: fewer bytes than asked for; other calls as kLostBefore
   kInterlude,  ///< `interlude` runs, then the call
@@ -47,7 +48,11 @@ class FaultObjectStore final : public ObjectStore {
   /// "create control/…", "swap …", "read …", since Arm.
   std::vector<std::string> trace() const;
 
+  /// Let the late swap take effect now, if its condition still holds.
+  Status Land();
+
   bool is_remote() const override { return store_->is_remote(); }
+  bool may_write_late() const override;
   Status CreateIfAbsent(const std::string& key, std::string_view bytes) override;
   Result<std::string> CompareAndSwap(const std::string& key,
                                      const std::optional<std::string>& expected,

@@ -93,6 +93,10 @@ class ObjectStore : public ObjectRanges {
   virtual Result<std::vector<ObjectInfo>> List(const std::string& prefix) = 0;
   /// Delete; a missing object is success.
   virtual Status Delete(const std::string& key) = 0;
+
+  /// True when a write that was answered by kUnavailable may take effect later: it is on its way
+  /// to a server.
+  virtual bool may_write_late() const { return is_remote(); }
 };
 
 }  // namespace cairn::env
