@@ -42,37 +42,60 @@ bool IsFree(const format::Lease& lease) {
                                         .description = lease.holder});
 }
 
-class HeldLease final : public env::FileLock {
+class ThreadRepetition final : public Repetition {
  public:
-  HeldLease(env::ObjectStore* objects, format::Lease lease, std::string version, int64_t renew_ms)
-      : objects_(objects), lease_(std::move(lease)), version_(std::move(version)) {
-    renewer_ = std::thread([this, renew_ms] { Renew(renew_ms); });
-  }
+  ThreadRepetition(int64_t period_ms, std::function<bool()> task)
+      : thread_([this, period_ms, task = std::move(task)] { Run(period_ms, task); }) {}
 
-  ~HeldLease() override {
+  ~ThreadRepetition() override {
     {
       std::lock_guard<std::mutex> lock(mutex_);
       closing_ = true;
     }
     closed_.notify_all();
-    renewer_.join();
+    thread_.join();
+  }
+
+ private:
+  void Run(int64_t period_ms, const std::function<bool()>& task) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (!closed_.wait_for(lock, std::chrono::milliseconds(period_ms),
+                             [this] { return closing_; })) {
+      lock.unlock();
+      if (!task()) return;
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable closed_;
+  bool closing_ = false;
+  std::thread thread_;  // last: it uses the others
+};
+
+class HeldLease final : public env::FileLock {
+ public:
+  HeldLease(env::ObjectStore* objects, format::Lease lease, std::string version,
+            const LeaseOptions& options)
+      : objects_(objects), lease_(std::move(lease)), version_(std::move(version)) {
+    renewal_ = options.repeat ? options.repeat(options.renew_ms, [this] { return Renew(); })
+                              : std::make_unique<ThreadRepetition>(options.renew_ms,
+                                                                   [this] { return Renew(); });
+  }
+
+  ~HeldLease() override {
+    renewal_.reset();
     if (lost_) return;
     lease_.released = true;
     (void)Write();  // else the next holder waits for the time to live
   }
 
  private:
-  void Renew(int64_t renew_ms) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    while (
-        !closed_.wait_for(lock, std::chrono::milliseconds(renew_ms), [this] { return closing_; })) {
-      lock.unlock();
-      ++lease_.renewals;
-      // Another's record ends the renewing; a store that cannot be reached is tried again.
-      lost_ = Write().code() == StatusCode::kFenced;
-      lock.lock();
-      if (lost_) return;
-    }
+  /// Another's record ends the renewing; a store that cannot be reached is tried again.
+  bool Renew() {
+    ++lease_.renewals;
+    lost_ = Write().code() == StatusCode::kFenced;
+    return !lost_;
   }
 
   Status Write() {
@@ -83,13 +106,10 @@ class HeldLease final : public env::FileLock {
   }
 
   env::ObjectStore* const objects_;
-  format::Lease lease_;  // these three: of the renewing thread until it has been joined
+  format::Lease lease_;  // these three: of the renewal until it has ended
   std::string version_;
   bool lost_ = false;
-  std::mutex mutex_;
-  std::condition_variable closed_;
-  bool closing_ = false;
-  std::thread renewer_;
+  std::unique_ptr<Repetition> renewal_;
 };
 
 /// Watch a lease that is held. OK when it may be taken over, with what is there then in `seen`.
@@ -134,8 +154,8 @@ Result<std::unique_ptr<env::FileLock>> AcquireLease(env::ObjectStore* objects,
     if (version.status().code() != StatusCode::kFenced) return std::move(version).status();
     return Status::Fenced("another process has begun to write here at the same moment");
   }
-  return std::unique_ptr<env::FileLock>(std::make_unique<HeldLease>(
-      objects, std::move(lease), *std::move(version), options.renew_ms));
+  return std::unique_ptr<env::FileLock>(
+      std::make_unique<HeldLease>(objects, std::move(lease), *std::move(version), options));
 }
 
 }  // namespace cairn::checkpoint

@@ -7,10 +7,11 @@
 // compare-and-swap: opening a store changes the head, and a former holder that wakes up then fails
 // to commit, whatever its clock says.
 //
-// Threads: a lease renews itself on a thread of its own.
+// Threads: a lease renews itself on a thread of its own, unless it is told otherwise.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "cairn/status.h"
@@ -21,11 +22,22 @@
 
 namespace cairn::checkpoint {
 
+/// Something that is done again and again until this is destroyed, which waits for one in progress.
+class Repetition {
+ public:
+  virtual ~Repetition() = default;
+};
+
+/// Call `task` every `period_ms` until it returns false.
+using Repeat =
+    std::function<std::unique_ptr<Repetition>(int64_t period_ms, std::function<bool()> task)>;
+
 struct LeaseOptions {
   int64_t ttl_ms = 10'000;
   int64_t renew_ms = 2'000;
   env::ProcessIdentity holder = env::ThisProcess();
   env::Clock* clock = nullptr;  ///< null = SystemClock()
+  Repeat repeat;                ///< how it is renewed; null = on a thread
 };
 
 /// Take the lease of the place in `objects`, which outlives it.
