@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ElementChunk: up to 64 elements of a collection, shared by the versions of the collection that
-// views show. ElementRefs is what a collection holds of them.
+// views show. ElementRefs is what a collection holds of them: most collections are small, so the
+// reference to an only chunk lies in the collection itself.
 //
 // Threads:  a chunk is changed by the writer while one collection refers to it; the last reference
 //           may go on any thread.
@@ -68,7 +69,7 @@ struct ElementChunk {
   uint64_t charged_bytes = 0;
   DomainCore* core = nullptr;
   LogAccount* account = nullptr;
-  alignas(16) uint8_t tags[kCapacityMax];  ///< of hashed collections, 0xFF beyond count
+  alignas(16) uint8_t tags[kCapacityMax];  ///< of hashed collections, up to count
 
   static constexpr size_t Align() { return std::max<size_t>(alignof(E), 64); }
   static constexpr size_t HeadBytes() {
@@ -172,6 +173,54 @@ class ElementRef {
 
  private:
   Chunk* chunk_ = nullptr;
+};
+
+/// References in order, the first without memory of its own while it is the only one.
+template <class Chunk>
+class ElementRefs {
+ public:
+  using Ref = ElementRef<Chunk>;
+
+  bool empty() const { return size() == 0; }
+  size_t size() const { return many_.empty() ? (one_.get() != nullptr ? 1 : 0) : many_.size(); }
+  Ref* begin() { return many_.empty() ? &one_ : many_.data(); }
+  const Ref* begin() const { return const_cast<ElementRefs*>(this)->begin(); }
+  const Ref* end() const { return begin() + size(); }
+  Ref& operator[](size_t at) { return begin()[at]; }
+  const Ref& operator[](size_t at) const { return begin()[at]; }
+  const Ref& front() const { return *begin(); }
+  const Ref& back() const { return *(end() - 1); }
+  size_t own_bytes() const { return many_.capacity() * sizeof(Ref); }
+
+  /// Make room for one more: the next Insert does not throw.
+  void Grow() {
+    const size_t least = size() + 1;
+    if (least > 1 && many_.capacity() < least) many_.reserve(least + least / 2);
+  }
+  /// Put `ref` at `at`, after Grow.
+  void Insert(size_t at, Ref ref) noexcept {
+    if (empty()) {
+      one_ = std::move(ref);
+      return;
+    }
+    if (many_.empty()) many_.push_back(std::move(one_));
+    many_.insert(many_.begin() + static_cast<std::ptrdiff_t>(at), std::move(ref));
+  }
+  void Erase(size_t at) {
+    if (many_.empty()) {
+      one_ = Ref();
+    } else {
+      many_.erase(many_.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+  }
+  void Clear() {
+    one_ = Ref();
+    many_.clear();
+  }
+
+ private:
+  Ref one_;                ///< null when many_ has any
+  std::vector<Ref> many_;  ///< of one after chunks were erased, else of two and more
 };
 
 }  // namespace detail

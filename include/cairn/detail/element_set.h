@@ -67,7 +67,7 @@ class ElementSet {
   /// Bytes of the elements, with what their values own.
   uint64_t bytes() const { return bytes_; }
   /// Bytes of the set itself.
-  size_t own_bytes() const { return chunks_.capacity() * sizeof(ElementRef<Chunk>); }
+  size_t own_bytes() const { return chunks_.own_bytes(); }
 
   /// Elements alive at `now`.
   uint64_t CountAlive(const TtlNow& now) const {
@@ -125,6 +125,16 @@ class ElementSet {
   }
 
  protected:
+  /// Fetch the elements of a small collection while the head of its chunk, which says where they
+  /// end, is still on its way.
+  void FetchSmall() const {
+    constexpr uint64_t kLines = 6;
+    if (chunks_.size() != 1) return;
+    const char* first = reinterpret_cast<const char*>(chunks_.front()->elements());
+    const uint64_t lines = std::min<uint64_t>(kLines, (count_ * sizeof(E) + 63) / 64 + 1);
+    for (uint64_t line = 0; line < lines; ++line) __builtin_prefetch(first + 64 * line, 1);
+  }
+
   /// Chunk `at`, safe to change.
   Chunk* Private(const ElementContext& in, size_t at) {
     Chunk* chunk = chunks_[at].get();
@@ -282,7 +292,7 @@ class ElementSet {
   bool ShouldPrune() const { return removed_ > prune_at_; }
   void PrunedTo(uint64_t left) { prune_at_ = std::max<uint64_t>(left * 2, 64 + count_ / 2); }
 
-  std::vector<ElementRef<Chunk>> chunks_;
+  ElementRefs<Chunk> chunks_;
   uint64_t count_ = 0;
   uint64_t removed_ = 0;
   uint64_t bytes_ = 0;

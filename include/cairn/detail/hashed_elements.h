@@ -38,12 +38,9 @@ class HashedElements : public ElementSet<EK, EV, KeyCodec, ValueCodec> {
 
   void Put(const ElementContext& in, const ElementHasher& hasher, EK&& key, EV&& value,
            int64_t deadline_ms) {
+    this->FetchSmall();
     const uint64_t hash = hasher.Hash(key_codec_, key);
-    if (chunks_.empty()) {
-      directory_.assign(1, 0);
-      chunks_.reserve(1);
-      chunks_.push_back(ElementRef<Chunk>(Chunk::Make(in, kFirstCapacity)));
-    }
+    if (chunks_.empty()) chunks_.Insert(0, ElementRef<Chunk>(Chunk::Make(in, kFirstCapacity)));
     Chunk* chunk = this->Private(in, ChunkOf(hash));
     uint32_t index = IndexOf(*chunk, hash, key);
     if (index != kNone) {
@@ -83,7 +80,7 @@ class HashedElements : public ElementSet<EK, EV, KeyCodec, ValueCodec> {
       bool forgotten = true;
       for (const auto& chunk : chunks_) forgotten &= this->IsForgotten(in, *chunk.get());
       if (forgotten) {
-        chunks_.clear();
+        chunks_.Clear();
         directory_.clear();
         depth_ = 0;
         this->removed_ = 0;
@@ -104,17 +101,28 @@ class HashedElements : public ElementSet<EK, EV, KeyCodec, ValueCodec> {
   static constexpr uint32_t kFirstCapacity = 4;
   static constexpr uint32_t kDepthMax = 28;
 
-  static uint8_t TagOf(uint64_t hash) { return static_cast<uint8_t>(hash & 0x7F); }
-  size_t ChunkOf(uint64_t hash) const { return directory_[DirectoryIndex(hash, 63 - depth_)]; }
+  static uint8_t TagOf(uint64_t hash) { return static_cast<uint8_t>(hash); }
+  // A small collection's only chunk is found without reading the directory.
+  size_t ChunkOf(uint64_t hash) const {
+    return depth_ == 0 ? 0 : directory_[DirectoryIndex(hash, 63 - depth_)];
+  }
 
+  // All tags at once: a branch for every bucket would be mispredicted, and the next operation could
+  // not begin before the cache misses of this one are over.
   template <class Key>
   static uint32_t IndexOf(const Chunk& chunk, uint64_t hash, const Key& key) {
-    for (uint32_t first = 0; first < chunk.count; first += kBucketSlots) {
-      uint32_t match = TagBucket(chunk.tags + first).Match(TagOf(hash));
-      for (; match != 0; match &= match - 1) {
-        const uint32_t index = first + static_cast<uint32_t>(std::countr_zero(match));
-        if (chunk.elements()[index].key == key) return index;
-      }
+    static_assert(Chunk::kCapacityMax == 4 * kBucketSlots);
+    const uint8_t tag = TagOf(hash);
+    uint64_t match = 0;
+    for (uint32_t bucket = 0; bucket < 4; ++bucket) {
+      const uint32_t first = bucket * kBucketSlots;
+      match |= uint64_t{TagBucket(chunk.tags + first).Match(tag)} << first;
+    }
+    if (chunk.count == 0) return kNone;
+    match &= UINT64_MAX >> (Chunk::kCapacityMax - chunk.count);
+    for (; match != 0; match &= match - 1) {
+      const auto index = static_cast<uint32_t>(std::countr_zero(match));
+      if (chunk.elements()[index].key == key) return index;
     }
     return kNone;
   }
@@ -139,7 +147,7 @@ class HashedElements : public ElementSet<EK, EV, KeyCodec, ValueCodec> {
     const size_t at = ChunkOf(hash);
     Chunk* old = chunks_[at].get();
     const uint32_t bit = 63 - old->depth;
-    chunks_.reserve(chunks_.size() + 1 + chunks_.size() / 2);
+    chunks_.Grow();
     if (old->depth == depth_) DoubleDirectory();
     ElementRef<Chunk> halves[2] = {ElementRef<Chunk>(Chunk::Make(in, Chunk::kCapacityMax)),
                                    ElementRef<Chunk>(Chunk::Make(in, Chunk::kCapacityMax))};
@@ -162,11 +170,11 @@ class HashedElements : public ElementSet<EK, EV, KeyCodec, ValueCodec> {
     std::fill_n(directory_.begin() + static_cast<std::ptrdiff_t>(first + aliases / 2), aliases / 2,
                 high);
     chunks_[at] = std::move(halves[0]);
-    chunks_.push_back(std::move(halves[1]));
+    chunks_.Insert(high, std::move(halves[1]));
   }
 
   void DoubleDirectory() {
-    std::vector<uint32_t> doubled(directory_.size() * 2);
+    std::vector<uint32_t> doubled(size_t{2} << depth_);  // of depth 0 there is none: all is chunk 0
     for (size_t i = 0; i < directory_.size(); ++i) {
       doubled[2 * i] = doubled[2 * i + 1] = directory_[i];
     }
@@ -174,7 +182,7 @@ class HashedElements : public ElementSet<EK, EV, KeyCodec, ValueCodec> {
     ++depth_;
   }
 
-  std::vector<uint32_t> directory_;  ///< 2^depth numbers of chunks
+  std::vector<uint32_t> directory_;  ///< 2^depth numbers of chunks, empty of depth 0
   uint32_t depth_ = 0;
 };
 

@@ -40,18 +40,18 @@ class SortedElements : public ElementSet<EK, EV, KeyCodec, ValueCodec> {
   /// Write `key`, made when it is missing.
   void Put(const ElementContext& in, const ElementHasher&, EK&& key, EV&& value,
            int64_t deadline_ms) {
+    this->FetchSmall();
     size_t at = 0;
     uint32_t index = 0;
-    if (Locate(key, &at, &index)) {
+    if (IsPastTheEnd(key)) {
+      at = chunks_.size() - 1;
+    } else if (Locate(key, &at, &index)) {
       // A removed element in front may be forgotten when the chunk is copied.
       Chunk* chunk = this->Private(in, at);
       index = LowerBound(*chunk, key);
       if (index < chunk->count && !key_codec_.Less(key, chunk->elements()[index].key)) {
         return this->Write(in, chunk, chunk->elements() + index, std::move(value), deadline_ms);
       }
-    } else if (!chunks_.empty()) {
-      const Chunk& last = *chunks_.back().get();
-      if (key_codec_.Less(last.elements()[last.count - 1].key, key)) at = chunks_.size() - 1;
     }
     Insert(in, at, std::move(key), std::move(value), deadline_ms);
   }
@@ -93,7 +93,7 @@ class SortedElements : public ElementSet<EK, EV, KeyCodec, ValueCodec> {
       if (chunk->live == chunk->count) continue;
       if (this->IsForgotten(in, *chunk)) {
         this->removed_ -= chunk->count;
-        chunks_.erase(chunks_.begin() + static_cast<std::ptrdiff_t>(at));
+        chunks_.Erase(at);
       } else if (chunk->live * 2 < chunk->count) {
         this->Rebuild(in, at, 1);
       }
@@ -138,7 +138,17 @@ class SortedElements : public ElementSet<EK, EV, KeyCodec, ValueCodec> {
     return low;
   }
 
+  // A list is appended to: its next key is found without a search.
+  bool IsPastTheEnd(const EK& key) const {
+    if (chunks_.empty()) return false;
+    const Chunk& last = *chunks_.back().get();
+    return key_codec_.Less(last.elements()[last.count - 1].key, key);
+  }
+
   uint32_t LowerBound(const Chunk& chunk, const EK& key) const {
+    if (chunk.count > 0 && key_codec_.Less(chunk.elements()[chunk.count - 1].key, key)) {
+      return chunk.count;
+    }
     uint32_t low = 0;
     uint32_t high = chunk.count;
     while (low < high) {
@@ -170,7 +180,7 @@ class SortedElements : public ElementSet<EK, EV, KeyCodec, ValueCodec> {
       // Every chunk has an element; one that was left without may meet a refusal.
       ~Guard() {
         if (set->chunks_[at]->count > 0) return;
-        set->chunks_.erase(set->chunks_.begin() + static_cast<std::ptrdiff_t>(at));
+        set->chunks_.Erase(at);
       }
     } guard{this, at};
     const uint32_t index = LowerBound(*chunk, key);
@@ -183,11 +193,11 @@ class SortedElements : public ElementSet<EK, EV, KeyCodec, ValueCodec> {
   void AppendChunk(const ElementContext& in, EK&& key, EV&& value, int64_t deadline_ms) {
     DropEnds(in);
     const uint32_t capacity = chunks_.empty() ? kFirstCapacity : Chunk::kCapacityMax;
-    if (chunks_.size() == chunks_.capacity()) chunks_.reserve(chunks_.size() * 3 / 2 + 1);
+    chunks_.Grow();
     ElementRef<Chunk> fresh(Chunk::Make(in, capacity));
     E element = this->NewElement(in, fresh.get(), std::move(key), std::move(value), deadline_ms);
     fresh->Append(std::move(element));
-    chunks_.push_back(std::move(fresh));
+    chunks_.Insert(chunks_.size(), std::move(fresh));
   }
 
   // A private chunk with room for `key`, null when that is a new one at the end.
@@ -208,7 +218,7 @@ class SortedElements : public ElementSet<EK, EV, KeyCodec, ValueCodec> {
   }
 
   void Split(const ElementContext& in, size_t at) {
-    chunks_.reserve(chunks_.size() + 1);
+    chunks_.Grow();
     Chunk* old = chunks_[at].get();
     ElementRef<Chunk> low(Chunk::Make(in, Chunk::kCapacityMax));
     ElementRef<Chunk> high(Chunk::Make(in, Chunk::kCapacityMax));
@@ -224,14 +234,14 @@ class SortedElements : public ElementSet<EK, EV, KeyCodec, ValueCodec> {
       (i < half ? low : high)->Append(std::move(old->elements()[i]));
     }
     chunks_[at] = std::move(low);
-    chunks_.insert(chunks_.begin() + static_cast<std::ptrdiff_t>(at) + 1, std::move(high));
+    chunks_.Insert(at + 1, std::move(high));
   }
 
   // A queue loses its first chunks, one a removal.
   void DropEnds(const ElementContext& in) {
     if (chunks_.empty() || !this->IsForgotten(in, *chunks_.front().get())) return;
     this->removed_ -= chunks_.front()->count;
-    chunks_.erase(chunks_.begin());
+    chunks_.Erase(0);
   }
 
   static constexpr uint32_t kFirstCapacity = 4;
