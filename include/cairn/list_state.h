@@ -73,7 +73,7 @@ class ListState final : public detail::CollectionTable<
   Result<bool> Set(KeyArg key, uint64_t index, V value) {
     const detail::TtlNow now = this->Now();
     const uint64_t fnv = this->rows_.FnvOf(key);
-    const E* old = FindAlive(key, fnv, now, index);
+    const E* old = this->FindAlive(key, fnv, now, index);
     if (old == nullptr) return false;
     const int64_t deadline =
         this->config_.refresh_on_write ? this->NewDeadline(now) : old->deadline_ms;
@@ -89,7 +89,7 @@ class ListState final : public detail::CollectionTable<
   Result<bool> RemoveAt(KeyArg key, uint64_t index) {
     const detail::TtlNow now = this->Now();
     const uint64_t fnv = this->rows_.FnvOf(key);
-    if (FindAlive(key, fnv, now, index) == nullptr) return false;
+    if (this->FindAlive(key, fnv, now, index) == nullptr) return false;
     CAIRN_RETURN_IF_ERROR(
         this->Change(key, fnv, now, [&](Stored& stored, const detail::ElementContext& in) {
           stored.elements.Remove(in, this->hasher_, index);
@@ -101,36 +101,13 @@ class ListState final : public detail::CollectionTable<
   Result<std::optional<V>> PopFront(KeyArg key) {
     std::optional<V> front;
     uint64_t index = 0;
-    ForEach(key, [&](uint64_t i, const V& value) {
+    this->ForEach(key, [&](uint64_t i, const V& value) {
       index = i;
       front = value;
       return false;
     });
     if (front) CAIRN_RETURN_IF_ERROR(RemoveAt(key, index).status());
     return front;
-  }
-
-  /// Call fn(uint64_t index, const V& value) for the elements in order; when it returns bool, false
-  /// ends it. fn must not change the slot.
-  template <class Fn>
-  void ForEach(KeyArg key, Fn&& fn) const {
-    const Stored* stored = this->FindStored(key, this->rows_.FnvOf(key));
-    if (stored != nullptr) Visit(*stored, this->Now(), fn);
-  }
-  template <class Fn>
-  void ForEach(const View& view, KeyArg key, Fn&& fn) const {
-    this->rows_.Get(view, key, [&](const Stored& stored) { Visit(stored, this->NowOf(view), fn); });
-  }
-
-  /// Call fn(const K& key, uint64_t index, const V& value) for the lists of `range` in `view`, one
-  /// after another.
-  template <class Fn>
-  void Scan(const View& view, KeyGroupRange range, Fn&& fn) const {
-    const detail::TtlNow now = this->NowOf(view);
-    this->rows_.Scan(view, range, [&](const K& key, const Stored& stored) {
-      auto one = [&](uint64_t index, const V& value) { fn(key, index, value); };
-      Visit(stored, now, one);
-    });
   }
 
  private:
@@ -144,25 +121,6 @@ class ListState final : public detail::CollectionTable<
     this->CheckSize(key, stored, value);
     stored.elements.Put(in, this->hasher_, uint64_t{stored.next_index}, std::move(value), deadline);
     ++stored.next_index;
-  }
-
-  const E* FindAlive(KeyArg key, uint64_t fnv, const detail::TtlNow& now, uint64_t index) const {
-    const Stored* stored = this->FindStored(key, fnv);
-    const E* element = stored == nullptr ? nullptr : stored->elements.Find(index, this->hasher_);
-    return element == nullptr || now.IsDead(element->deadline_ms) ? nullptr : element;
-  }
-
-  template <class Fn>
-  static void Visit(const Stored& stored, const detail::TtlNow& now, Fn& fn) {
-    stored.elements.ForRange({}, {}, [&](const E& element) {
-      if (now.IsDead(element.deadline_ms)) return true;
-      if constexpr (std::is_same_v<decltype(fn(element.key, element.value)), bool>) {
-        return fn(element.key, element.value);
-      } else {
-        fn(element.key, element.value);
-        return true;
-      }
-    });
   }
 };
 

@@ -54,6 +54,7 @@ class MapState final
                                      KeyCodec, MapKeyCodec, ValueCodec> {
   using Base = detail::CollectionTable<K, detail::MapElements<MK, V, MapKeyCodec, ValueCodec>,
                                        KeyCodec, MapKeyCodec, ValueCodec>;
+  using Elements = detail::MapElements<MK, V, MapKeyCodec, ValueCodec>;
   using typename Base::E;
   using typename Base::Stored;
   static_assert(!std::is_same_v<MK, Bytes>, "a map key owns its bytes: use std::string");
@@ -76,7 +77,7 @@ class MapState final
     const uint64_t fnv = this->rows_.FnvOf(key);
     int64_t deadline = this->NewDeadline(now);
     if (this->config_.enabled() && !this->config_.refresh_on_write) [[unlikely]] {
-      const E* old = FindAlive(key, fnv, now, map_key);
+      const E* old = this->FindAlive(key, fnv, now, map_key);
       if (old != nullptr) deadline = old->deadline_ms;
     }
     return this->Change(key, fnv, now, [&](Stored& stored, const detail::ElementContext& in) {
@@ -93,7 +94,7 @@ class MapState final
   Status Update(KeyArg key, MK map_key, Fn&& fn) {
     const detail::TtlNow now = this->Now();
     const uint64_t fnv = this->rows_.FnvOf(key);
-    const E* old = FindAlive(key, fnv, now, map_key);
+    const E* old = this->FindAlive(key, fnv, now, map_key);
     const int64_t deadline = old != nullptr && !this->config_.refresh_on_write
                                  ? old->deadline_ms
                                  : this->NewDeadline(now);
@@ -117,7 +118,7 @@ class MapState final
   const V* Find(KeyArg key, const MK& map_key) {
     const detail::TtlNow now = this->Now();
     const uint64_t fnv = this->rows_.FnvOf(key);
-    const E* found = FindAlive(key, fnv, now, map_key);
+    const E* found = this->FindAlive(key, fnv, now, map_key);
     if (found == nullptr || !this->config_.refresh_on_read) return found ? &found->value : nullptr;
     const int64_t deadline = this->NewDeadline(now);
     if (deadline != found->deadline_ms) {
@@ -129,12 +130,12 @@ class MapState final
                      stored.elements.Change(in, this->hasher_, map_key, deadline, nothing);
                    })
           .ok();
-      found = FindAlive(key, fnv, now, map_key);
+      found = this->FindAlive(key, fnv, now, map_key);
     }
     return &found->value;
   }
   bool Contains(KeyArg key, const MK& map_key) const {
-    return FindAlive(key, this->rows_.FnvOf(key), this->Now(), map_key) != nullptr;
+    return this->FindAlive(key, this->rows_.FnvOf(key), this->Now(), map_key) != nullptr;
   }
 
   /// Call fn(const V&) with the element that `view` shows; false when it shows none.
@@ -154,24 +155,12 @@ class MapState final
   Result<bool> Remove(KeyArg key, const MK& map_key) {
     const detail::TtlNow now = this->Now();
     const uint64_t fnv = this->rows_.FnvOf(key);
-    if (FindAlive(key, fnv, now, map_key) == nullptr) return false;
+    if (this->FindAlive(key, fnv, now, map_key) == nullptr) return false;
     CAIRN_RETURN_IF_ERROR(
         this->Change(key, fnv, now, [&](Stored& stored, const detail::ElementContext& in) {
           stored.elements.Remove(in, this->hasher_, map_key);
         }));
     return true;
-  }
-
-  /// Call fn(const MK&, const V&) for every element: in order with an ordered codec, else in none.
-  /// When it returns bool, false ends it. fn must not change the slot.
-  template <class Fn>
-  void ForEach(KeyArg key, Fn&& fn) const {
-    const Stored* stored = this->FindStored(key, this->rows_.FnvOf(key));
-    if (stored != nullptr) Visit(*stored, this->Now(), fn);
-  }
-  template <class Fn>
-  void ForEach(const View& view, KeyArg key, Fn&& fn) const {
-    this->rows_.Get(view, key, [&](const Stored& stored) { Visit(stored, this->NowOf(view), fn); });
   }
 
   /// ForEach of the elements from `from` (inclusive) to `to` (exclusive) in order; nothing =
@@ -207,17 +196,6 @@ class MapState final
     });
   }
 
-  /// Call fn(const K& key, const MK&, const V&) for the maps of `range` in `view`, one after
-  /// another.
-  template <class Fn>
-  void Scan(const View& view, KeyGroupRange range, Fn&& fn) const {
-    const detail::TtlNow now = this->NowOf(view);
-    this->rows_.Scan(view, range, [&](const K& key, const Stored& stored) {
-      auto one = [&](const MK& map_key, const V& value) { fn(key, map_key, value); };
-      Visit(stored, now, one);
-    });
-  }
-
  private:
   static SlotDescriptor OfKind(SlotDescriptor descriptor) {
     descriptor.kind = SlotKind::kKeyedMap;
@@ -227,40 +205,18 @@ class MapState final
     return descriptor;
   }
 
-  const E* FindAlive(KeyArg key, uint64_t fnv, const detail::TtlNow& now, const MK& map_key) const {
-    const Stored* stored = this->FindStored(key, fnv);
-    const E* element = stored == nullptr ? nullptr : stored->elements.Find(map_key, this->hasher_);
-    return element == nullptr || now.IsDead(element->deadline_ms) ? nullptr : element;
-  }
-
-  template <class Fn>
-  static bool VisitOne(const E& element, const detail::TtlNow& now, Fn& fn) {
-    if (!element.live || now.IsDead(element.deadline_ms)) return true;
-    if constexpr (std::is_same_v<decltype(fn(element.key, element.value)), bool>) {
-      return fn(element.key, element.value);
-    } else {
-      fn(element.key, element.value);
-      return true;
-    }
-  }
-
-  template <class Fn>
-  static void Visit(const Stored& stored, const detail::TtlNow& now, Fn& fn) {
-    stored.elements.ForEach(0, [&](const E& element) { return VisitOne(element, now, fn); });
-  }
-
   template <class Fn>
   static void VisitRange(const Stored& stored, const detail::TtlNow& now,
                          const std::optional<MK>& from, const std::optional<MK>& to, Fn& fn) {
-    stored.elements.ForRange(from, to,
-                             [&](const E& element) { return VisitOne(element, now, fn); });
+    stored.elements.ForRange(
+        from, to, [&](const E& element) { return Elements::GiveAlive(element, now, fn); });
   }
 
   template <class Fn>
   static void VisitPrefix(const Stored& stored, const detail::TtlNow& now, std::string_view prefix,
                           Fn& fn) {
     stored.elements.ForRange(std::string(prefix), {}, [&](const E& element) {
-      return element.key.starts_with(prefix) && VisitOne(element, now, fn);
+      return element.key.starts_with(prefix) && Elements::GiveAlive(element, now, fn);
     });
   }
 };

@@ -28,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include "cairn/detail/collection.h"
 #include "cairn/detail/element_set.h"
 #include "cairn/detail/expiry_index.h"
 #include "cairn/detail/row_writer.h"
@@ -40,23 +41,6 @@
 namespace cairn {
 inline namespace v0 {
 namespace detail {
-
-template <class Elements>
-struct Collection {
-  Elements elements;
-  uint64_t next_index = 0;
-  int64_t entered_ms = kNoTime;  ///< not in the index
-  uint32_t generation = 0;       ///< 0 = not yet known to the slot
-  uint32_t hollow_epoch = 0;     ///< in which it lost its last element
-};
-
-template <class Elements>
-struct CollectionCodec {
-  size_t EncodedSize(const Collection<Elements>&) const { return 0; }
-  void Encode(const Collection<Elements>&, char*) const {}
-  Result<Collection<Elements>> Decode(std::string_view) const { return Collection<Elements>(); }
-  size_t MemoryBytes(const Collection<Elements>& value) const { return value.elements.own_bytes(); }
-};
 
 template <class K, class Elements, class KeyCodec, class ElementKeyCodec, class ElementCodec>
 class CollectionTable : public StateTable {
@@ -166,6 +150,30 @@ class CollectionTable : public StateTable {
   /// Collections now, those whose elements have all expired but are not swept among them.
   uint64_t size() const { return collections_; }
 
+  /// Call fn(element key, const value&) for every element: a list's by index, a map's in order with
+  /// an ordered codec, else in none. When it returns bool, false ends it. fn must not change the
+  /// slot.
+  template <class Fn>
+  void ForEach(KeyArg key, Fn&& fn) const {
+    const Stored* stored = FindStored(key, rows_.FnvOf(key));
+    if (stored != nullptr) stored->elements.ForAlive(Now(), fn);
+  }
+  template <class Fn>
+  void ForEach(const View& view, KeyArg key, Fn&& fn) const {
+    rows_.Get(view, key, [&](const Stored& stored) { stored.elements.ForAlive(NowOf(view), fn); });
+  }
+
+  /// Call fn(const K& key, element key, const value&) for the collections of `range` in `view`, one
+  /// after another.
+  template <class Fn>
+  void Scan(const View& view, KeyGroupRange range, Fn&& fn) const {
+    const TtlNow now = NowOf(view);
+    rows_.Scan(view, range, [&](const K& key, const Stored& stored) {
+      auto one = [&](const EK& element_key, const EV& value) { fn(key, element_key, value); };
+      stored.elements.ForAlive(now, one);
+    });
+  }
+
  protected:
   TtlNow Now() const { return TtlNowOf(core_->times, config_); }
   TtlNow NowOf(const View& view) const { return TtlNowOf(view.node()->times, config_); }
@@ -178,6 +186,12 @@ class CollectionTable : public StateTable {
   }
 
   const Stored* FindStored(KeyArg key, uint64_t fnv) const { return rows_.FindHashed(key, fnv); }
+
+  const E* FindAlive(KeyArg key, uint64_t fnv, const TtlNow& now, const EK& element_key) const {
+    const Stored* stored = FindStored(key, fnv);
+    const E* element = stored == nullptr ? nullptr : stored->elements.Find(element_key, hasher_);
+    return element == nullptr || now.IsDead(element->deadline_ms) ? nullptr : element;
+  }
 
   /// Throw ElementRefused when `value` is too large for itself or for the collection.
   void CheckSize(KeyArg key, const Stored& stored, const EV& value) const {

@@ -124,6 +124,24 @@ class ElementSet {
     }
   }
 
+  /// Call fn(const EK&, const EV&) for every element alive at `now`, chunk by chunk. When it
+  /// returns bool, false ends it.
+  template <class Fn>
+  void ForAlive(const TtlNow& now, Fn&& fn) const {
+    ForEach(0, [&](const E& element) { return GiveAlive(element, now, fn); });
+  }
+  /// The same for one element; true = go on.
+  template <class Fn>
+  static bool GiveAlive(const E& element, const TtlNow& now, Fn& fn) {
+    if (!element.live || now.IsDead(element.deadline_ms)) return true;
+    if constexpr (std::is_same_v<decltype(fn(element.key, element.value)), bool>) {
+      return fn(element.key, element.value);
+    } else {
+      fn(element.key, element.value);
+      return true;
+    }
+  }
+
  protected:
   /// Fetch the elements of a small collection while the head of its chunk, which says where they
   /// end, is still on its way.
