@@ -6,15 +6,6 @@
 
 namespace cairn::backend {
 
-base::SavedRowSpan SpanOf(const base::SavedRows& rows) {
-  return {reinterpret_cast<const uint8_t*>(rows.kinds().data()),
-          reinterpret_cast<const int32_t*>(rows.key_offsets().data()),
-          rows.key_data().data(),
-          reinterpret_cast<const int32_t*>(rows.value_offsets().data()),
-          rows.value_data().data(),
-          rows.rows()};
-}
-
 std::vector<format::StateVersion> ToStateVersions(const std::vector<StateStamp>& stamps) {
   std::vector<format::StateVersion> versions;
   for (const StateStamp& stamp : stamps) {
@@ -49,7 +40,7 @@ Status SnapshotWriter::Add(OperatorId op, std::string_view key, std::string_view
 }
 
 Status SnapshotWriter::WriteBatch() {
-  CAIRN_RETURN_IF_ERROR(writer_->Append(operators_, SpanOf(rows_)));
+  CAIRN_RETURN_IF_ERROR(writer_->Append(operators_, rows_.Span()));
   rows_.Clear();
   operators_.clear();
   return {};

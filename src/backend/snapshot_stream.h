@@ -54,9 +54,6 @@ class SnapshotWriter {
   std::vector<uint64_t> operators_;
 };
 
-/// The columns of `rows` as spans.
-base::SavedRowSpan SpanOf(const base::SavedRows& rows);
-
 std::vector<format::StateVersion> ToStateVersions(const std::vector<StateStamp>& stamps);
 std::vector<StateStamp> ToStamps(const std::vector<format::StateVersion>& versions);
 

@@ -12,17 +12,6 @@ namespace {
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
-SavedRowSpan SpanOf(const SavedRows& rows) {
-  SavedRowSpan span;
-  span.kinds = reinterpret_cast<const uint8_t*>(rows.kinds().data());
-  span.key_offsets = reinterpret_cast<const int32_t*>(rows.key_offsets().data());
-  span.key_data = rows.key_data().data();
-  span.value_offsets = reinterpret_cast<const int32_t*>(rows.value_offsets().data());
-  span.value_data = rows.value_data().data();
-  span.rows = rows.rows();
-  return span;
-}
-
 void AppendOneByOne(const Pairs& pairs, SavedRows* rows) {
   for (const auto& [key, value] : pairs) {
     const SavedRows::Slot to = rows->Append(SavedRowKind::kPut, key.size(), value.size());
@@ -62,8 +51,8 @@ TEST(SavedRowsRun, AppendsWhatSingleRowsWouldForPrefixesOfAnyLength) {
     }
     ASSERT_EQ(run.rows(), 2 * pairs.size());
     ASSERT_EQ(run.bytes(), one_by_one.bytes());
-    const SavedRowSpan expected = SpanOf(one_by_one);
-    const SavedRowSpan got = SpanOf(run);
+    const SavedRowSpan expected = one_by_one.Span();
+    const SavedRowSpan got = run.Span();
     for (size_t i = 0; i < expected.rows; ++i) {
       ASSERT_EQ(got.key(i), expected.key(i)) << prefix_bytes << ", row " << i;
       ASSERT_EQ(got.value(i), expected.value(i)) << prefix_bytes << ", row " << i;
@@ -82,7 +71,7 @@ TEST(SavedRowsRun, AppendsNothingWithoutFinish) {
   }
   EXPECT_EQ(rows.rows(), 1u);
   EXPECT_EQ(rows.bytes(), before);
-  EXPECT_EQ(SpanOf(rows).key(0), "key");
+  EXPECT_EQ(rows.Span().key(0), "key");
 }
 
 TEST(PrefixRun, EndsBeforeTheFirstKeyWithAnotherPrefix) {
@@ -98,7 +87,7 @@ TEST(PrefixRun, EndsBeforeTheFirstKeyWithAnotherPrefix) {
                         {other + std::string(tail, 'x'), ""},
                         {same + "2", ""}},
                        &rows);
-        ASSERT_EQ(SpanOf(rows).PrefixRun(0, prefix_bytes), 2u)
+        ASSERT_EQ(rows.Span().PrefixRun(0, prefix_bytes), 2u)
             << prefix_bytes << " bytes, byte " << differs << " differs, tail " << tail;
       }
     }
@@ -108,8 +97,8 @@ TEST(PrefixRun, EndsBeforeTheFirstKeyWithAnotherPrefix) {
 TEST(PrefixRun, EndsBeforeAKeyThatIsTooShortAndIsZeroAtOne) {
   SavedRows rows;
   AppendOneByOne({{"prefix|1", ""}, {"prefix|2", ""}, {"pre", ""}}, &rows);
-  EXPECT_EQ(SpanOf(rows).PrefixRun(0, 7), 2u);
-  EXPECT_EQ(SpanOf(rows).PrefixRun(2, 7), 0u);
+  EXPECT_EQ(rows.Span().PrefixRun(0, 7), 2u);
+  EXPECT_EQ(rows.Span().PrefixRun(2, 7), 0u);
 }
 
 }  // namespace

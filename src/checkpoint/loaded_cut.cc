@@ -42,17 +42,6 @@ struct OperatorTables {
   KeyGroupRange groups;  ///< of the keyed tables
 };
 
-base::SavedRowSpan SpanOf(const base::SavedRows& rows) {
-  base::SavedRowSpan span;
-  span.kinds = reinterpret_cast<const uint8_t*>(rows.kinds().data());
-  span.key_offsets = reinterpret_cast<const int32_t*>(rows.key_offsets().data());
-  span.key_data = rows.key_data().data();
-  span.value_offsets = reinterpret_cast<const int32_t*>(rows.value_offsets().data());
-  span.value_data = rows.value_data().data();
-  span.rows = rows.rows();
-  return span;
-}
-
 /// Gives the rows of frames to the tables of one operator.
 class RowRouter {
  public:
@@ -128,10 +117,10 @@ class RowRouter {
       key.copy(at.key, key.size());
       value_.copy(at.value, value_.size());
       if (migrated_.bytes() < state::kSavedRowsFlushBytes) continue;
-      CAIRN_RETURN_IF_ERROR(Load(target, SpanOf(migrated_), counts));
+      CAIRN_RETURN_IF_ERROR(Load(target, migrated_.Span(), counts));
       migrated_.Clear();
     }
-    return Load(target, SpanOf(migrated_), counts);
+    return Load(target, migrated_.Span(), counts);
   }
 
   Status NoTable(std::string_view key) const {

@@ -68,16 +68,6 @@ class StdoutSink final : public format::ByteSink {
   }
 };
 
-base::SavedRowSpan SpanOf(const base::SavedRows& rows) {
-  base::SavedRowSpan span;
-  span.key_offsets = reinterpret_cast<const int32_t*>(rows.key_offsets().data());
-  span.key_data = rows.key_data().data();
-  span.value_offsets = reinterpret_cast<const int32_t*>(rows.value_offsets().data());
-  span.value_data = rows.value_data().data();
-  span.rows = rows.rows();
-  return span;
-}
-
 /// The operators of the chosen slots, ascending, and which slots are chosen.
 struct Choice {
   explicit Choice(const StateSource& source, const std::vector<size_t>& chosen)
@@ -374,7 +364,7 @@ Result<ExportTotals> WriteCanonicalStream(const StateSource& source,
   for (const OperatorId op : choice.operators) {
     const auto flush = [&]() -> Status {
       if (rows.rows() == 0) return {};
-      CAIRN_RETURN_IF_ERROR(writer->Append(op, SpanOf(rows)));
+      CAIRN_RETURN_IF_ERROR(writer->Append(op, rows.Span()));
       rows.Clear();
       return {};
     };

@@ -19,16 +19,6 @@ namespace {
 
 using namespace std::string_literals;
 
-base::SavedRowSpan SpanOf(const base::SavedRows& rows) {
-  base::SavedRowSpan span;
-  span.rows = rows.rows();
-  span.key_offsets = reinterpret_cast<const int32_t*>(rows.key_offsets().data());
-  span.key_data = rows.key_data().data();
-  span.value_offsets = reinterpret_cast<const int32_t*>(rows.value_offsets().data());
-  span.value_data = rows.value_data().data();
-  return span;
-}
-
 std::string Le64(uint64_t value) {
   std::string bytes;
   base::AppendLE(&bytes, value);
@@ -60,7 +50,7 @@ std::string Write(const std::vector<std::vector<Row>>& batches,
   auto writer = CanonicalStreamWriter::Open(&sink, versions);
   EXPECT_TRUE(writer.ok()) << writer.status().ToString();
   for (const auto& rows : batches) {
-    EXPECT_TRUE((*writer)->Append(base::OperatorId(op), SpanOf(*SavedRowsOf(rows))).ok());
+    EXPECT_TRUE((*writer)->Append(base::OperatorId(op), SavedRowsOf(rows)->Span()).ok());
   }
   EXPECT_TRUE((*writer)->Finish().ok());
   return sink.bytes;
@@ -102,15 +92,16 @@ TEST(CanonicalStream, ReadsBackBatchesOfSeveralOperators) {
   StringSink sink;
   auto writer = *CanonicalStreamWriter::Open(&sink, versions);
   const auto rows = SavedRowsOf(GoldenRows());
-  ASSERT_TRUE(writer->Append(std::vector<uint64_t>{1, 2, 42}, SpanOf(*rows)).ok());
-  ASSERT_TRUE(writer->Append(base::OperatorId(9), SpanOf(*SavedRowsOf({}))).ok());
+  ASSERT_TRUE(writer->Append(std::vector<uint64_t>{1, 2, 42}, rows->Span()).ok());
+  ASSERT_TRUE(writer->Append(base::OperatorId(9), SavedRowsOf({})->Span()).ok());
   ASSERT_TRUE(writer
-                  ->Append(base::OperatorId(9), SpanOf(*SavedRowsOf({{0,
-                                                                      "\xff"
-                                                                      "off",
-                                                                      ""}})))
+                  ->Append(base::OperatorId(9), SavedRowsOf({{0,
+                                                              "\xff"
+                                                              "off",
+                                                              ""}})
+                                                    ->Span())
                   .ok());
-  EXPECT_EQ(writer->Append(std::vector<uint64_t>{1}, SpanOf(*rows)).code(),
+  EXPECT_EQ(writer->Append(std::vector<uint64_t>{1}, rows->Span()).code(),
             StatusCode::kInvalidArgument);
   ASSERT_TRUE(writer->Finish().ok());
   const auto stream = ReadCanonicalStream(sink.bytes);

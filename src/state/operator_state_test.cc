@@ -19,16 +19,6 @@ class RowsSink : public SavedRowSink {
     return &rows;
   }
   Status Flush() override { return {}; }
-  SavedRowSpan Span() const {
-    SavedRowSpan span;
-    span.kinds = reinterpret_cast<const uint8_t*>(rows.kinds().data());
-    span.key_offsets = reinterpret_cast<const int32_t*>(rows.key_offsets().data());
-    span.key_data = rows.key_data().data();
-    span.value_offsets = reinterpret_cast<const int32_t*>(rows.value_offsets().data());
-    span.value_data = rows.value_data().data();
-    span.rows = rows.rows();
-    return span;
-  }
   SavedRows rows;
 };
 
@@ -55,7 +45,7 @@ struct Subtask {
   }
   void Load(const RowsSink& sink) {
     LoadCounts counts;
-    EXPECT_TRUE(table.Load(sink.Span(), 1, kPrefixBytes, &counts).ok());
+    EXPECT_TRUE(table.Load(sink.rows.Span(), 1, kPrefixBytes, &counts).ok());
   }
 
   std::unique_ptr<StateDomain> domain;
@@ -143,7 +133,7 @@ TEST(OperatorState, AClaimedRowIsSavedByItsClaimantOnly) {
   ASSERT_TRUE(after[owner]->table.Put("a", "new").ok());
   const auto saved = SaveAll(after);
   EXPECT_EQ(TotalRows(saved), 1u);
-  EXPECT_EQ(saved[owner]->Span().value(0), "new");
+  EXPECT_EQ(saved[owner]->rows.Span().value(0), "new");
 }
 
 TEST(OperatorState, ADeltaTellsWhetherAnythingChanged) {
@@ -167,7 +157,7 @@ TEST(OperatorState, ARowWithoutItsOwnerIsCorruption) {
   sink.rows.SetKeyPrefix("\xFFslot|");
   std::memcpy(sink.rows.Append(SavedRowKind::kMaterialised, 3, 0).key, "abc", 3);
   LoadCounts counts;
-  const Status status = subtask.table.Load(sink.Span(), 1, kPrefixBytes, &counts);
+  const Status status = subtask.table.Load(sink.rows.Span(), 1, kPrefixBytes, &counts);
   EXPECT_EQ(status.code(), StatusCode::kCorruption);
   EXPECT_NE(status.ToString().find("source"), std::string::npos);
 }

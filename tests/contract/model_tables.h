@@ -186,7 +186,7 @@ class TypedTable final : public AnyTable {
       for (const MemorySink* cut : cuts) {
         for (const auto& part : cut->parts()) {
           rows += part->rows.rows();
-          const Status status = restored.Load(MemorySink::SpanOf(part->rows), 2, 2, &counts);
+          const Status status = restored.Load(part->rows.Span(), 2, 2, &counts);
           ASSERT_TRUE(status.ok()) << status.ToString();
         }
       }

@@ -165,23 +165,13 @@ class MemorySink : public SavedRowSink {
   static std::string Prefix(uint32_t group) {
     return {static_cast<char>(group >> 8), static_cast<char>(group)};
   }
-  static SavedRowSpan SpanOf(const SavedRows& rows) {
-    SavedRowSpan span;
-    span.kinds = reinterpret_cast<const uint8_t*>(rows.kinds().data());
-    span.key_offsets = reinterpret_cast<const int32_t*>(rows.key_offsets().data());
-    span.key_data = rows.key_data().data();
-    span.value_offsets = reinterpret_cast<const int32_t*>(rows.value_offsets().data());
-    span.value_data = rows.value_data().data();
-    span.rows = rows.rows();
-    return span;
-  }
   const std::vector<std::unique_ptr<Part>>& parts() const { return parts_; }
 
   /// Every byte of every row, for comparison.
   std::string Flat() const {
     std::string all;
     for (const auto& part : parts_) {
-      const SavedRowSpan rows = SpanOf(part->rows);
+      const SavedRowSpan rows = part->rows.Span();
       for (size_t i = 0; i < rows.rows; ++i) {
         all += static_cast<char>(rows.kinds[i]);
         all += rows.key(i);

@@ -61,7 +61,7 @@ TEST(Slots, OfOneKeyAndOtherTypesNeverAlias) {
   const auto load = [](StateTable* table, const MemorySink& saved) {
     LoadCounts counts;
     for (const auto& part : saved.parts()) {
-      const Status status = table->Load(MemorySink::SpanOf(part->rows), 2, 2, &counts);
+      const Status status = table->Load(part->rows.Span(), 2, 2, &counts);
       ASSERT_TRUE(status.ok()) << status.ToString();
     }
     EXPECT_EQ(counts.rows, 1u);

@@ -94,7 +94,7 @@ TEST(SavedRows, AscendBySlotHashThenKeyWithinAGroup) {
   const detail::SlotHasher hasher(5);
   size_t rows = 0;
   for (const auto& part : sink.parts()) {
-    const SavedRowSpan span = MemorySink::SpanOf(part->rows);
+    const SavedRowSpan span = part->rows.Span();
     for (size_t i = 0; i < span.rows; ++i, ++rows) {
       const std::string_view key = span.key(i).substr(2);
       EXPECT_EQ(KeyGroupOf(key, 4), part->group);
@@ -133,7 +133,7 @@ TEST(Load, ARowThatDoesNotDecodeIsCorruptionAndNamed) {
   Status status;
   for (const auto& part : sink.parts()) {
     LoadCounts counts;
-    status = restored.Load(MemorySink::SpanOf(part->rows), 2, 2, &counts);
+    status = restored.Load(part->rows.Span(), 2, 2, &counts);
     if (!status.ok()) break;
   }
   EXPECT_EQ(status.code(), StatusCode::kCorruption);
@@ -150,7 +150,7 @@ TEST(Load, AKeyInAnotherGroupThanItsOwnIsCorruption) {
   std::memcpy(to.key, &key, 8);
   std::memcpy(to.value, &key, 8);
   LoadCounts counts;
-  EXPECT_EQ(table.Load(MemorySink::SpanOf(rows), 2, 2, &counts).code(), StatusCode::kCorruption);
+  EXPECT_EQ(table.Load(rows.Span(), 2, 2, &counts).code(), StatusCode::kCorruption);
   EXPECT_EQ(table.size(), 0u);
 }
 
@@ -166,7 +166,7 @@ TEST(Load, ABaseThatHoldsAKeyTwiceIsCorruption) {
     std::memcpy(to.value, &value, 8);
   }
   LoadCounts counts;
-  const Status status = table.Load(MemorySink::SpanOf(rows), 2, 2, &counts);
+  const Status status = table.Load(rows.Span(), 2, 2, &counts);
   EXPECT_EQ(status.code(), StatusCode::kCorruption);
   EXPECT_NE(status.ToString().find("saved twice"), std::string::npos) << status.ToString();
 }
@@ -184,7 +184,7 @@ TEST(Load, TakesRowsInAnyOrderAndInAnyNumberOfParts) {
     LoadCounts counts;
     for (const auto& part : sink.parts()) {
       constexpr size_t kPart = 100;
-      const SavedRowSpan all = MemorySink::SpanOf(part->rows);
+      const SavedRowSpan all = part->rows.Span();
       const size_t parts = (all.rows + kPart - 1) / kPart;
       for (size_t i = 0; i < parts; ++i) {
         const size_t first = (backwards ? parts - 1 - i : i) * kPart;
@@ -216,7 +216,7 @@ TEST(Load, SkipsAndCountsRowsOfOtherGroups) {
                                  {.range = KeyGroupsOfSubtask(i, 3, kDefaultKeyGroups)});
     LoadCounts counts;
     for (const auto& saved : sink.parts()) {
-      ASSERT_TRUE(part.Load(MemorySink::SpanOf(saved->rows), 2, 2, &counts).ok());
+      ASSERT_TRUE(part.Load(saved->rows.Span(), 2, 2, &counts).ok());
     }
     EXPECT_EQ(counts.rows, part.size());
     EXPECT_EQ(counts.rows + counts.skipped, 1000u);

@@ -400,7 +400,7 @@ class TimersWorld {
       LoadCounts counts;
       for (const auto& cut : cuts) {
         for (const auto& part : cut->parts()) {
-          const Status status = subtask.timers->Load(MemorySink::SpanOf(part->rows), 2, 2, &counts);
+          const Status status = subtask.timers->Load(part->rows.Span(), 2, 2, &counts);
           ASSERT_TRUE(status.ok()) << status.ToString();
         }
       }

@@ -60,7 +60,7 @@ struct TimersSubtask {
   Status Load(const MemorySink& sink) {
     LoadCounts counts;
     for (const auto& part : sink.parts()) {
-      CAIRN_RETURN_IF_ERROR(timers.Load(MemorySink::SpanOf(part->rows), 2, 2, &counts));
+      CAIRN_RETURN_IF_ERROR(timers.Load(part->rows.Span(), 2, 2, &counts));
     }
     return {};
   }
@@ -74,7 +74,7 @@ TEST(SavedTimers, AreKeysAloneUnderTheGroupOfTheUserKey) {
   subtask.Register(42, 5, -1);
   const auto sink = subtask.Save();
   ASSERT_EQ(sink->parts().size(), 1u);
-  const SavedRowSpan rows = MemorySink::SpanOf(sink->parts()[0]->rows);
+  const SavedRowSpan rows = sink->parts()[0]->rows.Span();
   ASSERT_EQ(rows.rows, 1u);
   EXPECT_EQ(sink->parts()[0]->group, KeyGroupOf(std::string("\x2a\0\0\0\0\0\0\0", 8), 128));
   EXPECT_EQ(rows.key(0).substr(2), std::string("\0\0\0\x08"
@@ -100,7 +100,7 @@ TEST(SavedTimers, OfADeltaAreThoseThatCameOrWent) {
   int puts = 0;
   int erases = 0;
   for (const auto& part : sink.parts()) {
-    const SavedRowSpan rows = MemorySink::SpanOf(part->rows);
+    const SavedRowSpan rows = part->rows.Span();
     for (size_t i = 0; i < rows.rows; ++i) {
       ++(rows.kind(i) == SavedRowKind::kErase ? erases : puts);
     }
@@ -135,13 +135,13 @@ TEST(SavedTimers, OfAnotherGroupOrShapeAreCorruption) {
     std::copy(value.begin(), value.end(), at.value);
     TimersSubtask subtask;
     LoadCounts counts;
-    return subtask.timers.Load(MemorySink::SpanOf(rows), 2, 2, &counts);
+    return subtask.timers.Load(rows.Span(), 2, 2, &counts);
   };
   TimersSubtask subtask;
   subtask.Register(42, 5, -1);
   const auto sink = subtask.Save();
   const uint32_t group = sink->parts()[0]->group;
-  const std::string good(MemorySink::SpanOf(sink->parts()[0]->rows).key(0).substr(2));
+  const std::string good(sink->parts()[0]->rows.Span().key(0).substr(2));
   ASSERT_TRUE(load(group, good, "").ok());
   EXPECT_EQ(load(group + 1, good, "").code(), StatusCode::kCorruption);
   EXPECT_EQ(load(group, good, "x").code(), StatusCode::kCorruption);
@@ -168,7 +168,7 @@ TEST(SavedTimers, ThatTheBudgetCannotHoldAreRefusedAtLoad) {
   Status status;
   LoadCounts counts;
   for (const auto& part : sink->parts()) {
-    status = timers.Load(MemorySink::SpanOf(part->rows), 2, 2, &counts);
+    status = timers.Load(part->rows.Span(), 2, 2, &counts);
     if (!status.ok()) break;
   }
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);

@@ -205,7 +205,7 @@ Status ChangelogBackend::WriteFrame(const Base& base, const Log& log,
           outside ? ChangelogRowKind::kMaterialisedHandle : ChangelogRowKind::kMaterialisedInline,
           outside ? std::string_view(base.handle) : std::string_view(*base.bytes)));
   for (const auto& part : log.parts) {
-    CAIRN_RETURN_IF_ERROR(writer->Append(part->operators, SpanOf(part->rows)));
+    CAIRN_RETURN_IF_ERROR(writer->Append(part->operators, part->rows.Span()));
   }
   return writer->Finish();
 }

@@ -34,7 +34,7 @@ void GroupRows::FlushPart() {
 void GroupRows::Sort() {
   if (current_.rows() > 0) FlushPart();
   for (const auto& part : parts_) {
-    const SavedRowSpan span = SpanOf(*part);
+    const SavedRowSpan span = part->Span();
     for (size_t i = 0; i < span.rows; ++i) {
       rows_.push_back({span.kind(i), span.key(i), span.value(i)});
     }
