@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "env/clock.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <mutex>
 #include <random>
@@ -28,19 +30,22 @@ class MachineClock final : public Clock {
 
 class MachineRandom final : public Random {
  public:
-  MachineRandom() {
-    std::random_device device;
-    std::seed_seq seed{device(), device(), device(), device()};
-    bits_.seed(seed);
-  }
   uint64_t Next() override {
     std::lock_guard<std::mutex> lock(mutex_);
+    // A forked process has its parent's bits. Names and marks of the two would be the same.
+    if (const pid_t process = ::getpid(); process != seeded_in_) {
+      std::random_device device;
+      std::seed_seq seed{device(), device(), device(), device()};
+      bits_.seed(seed);
+      seeded_in_ = process;
+    }
     return bits_();
   }
 
  private:
   std::mutex mutex_;
   std::mt19937_64 bits_;
+  pid_t seeded_in_ = -1;
 };
 
 }  // namespace

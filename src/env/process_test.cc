@@ -5,6 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <string>
+
+#include "env/clock.h"
+
 namespace cairn::env {
 namespace {
 
@@ -37,6 +41,25 @@ TEST(Process, OfAnotherMachineNothingIsKnown) {
   EXPECT_FALSE(IsGone(other));
   other.machine.clear();
   EXPECT_FALSE(IsGone(other));
+}
+
+TEST(Process, AForkedOneDrawsOtherBits) {
+  (void)SystemRandom()->Next();  // its state is there, to be copied
+  int answer[2];
+  ASSERT_EQ(pipe(answer), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const std::string token = RandomToken(SystemRandom());
+    _exit(write(answer[1], token.data(), token.size()) == static_cast<ssize_t>(token.size()) ? 0
+                                                                                             : 1);
+  }
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  const std::string ours = RandomToken(SystemRandom());
+  std::string theirs(ours.size(), '\0');
+  ASSERT_EQ(read(answer[0], theirs.data(), theirs.size()), static_cast<ssize_t>(theirs.size()));
+  EXPECT_NE(theirs, ours);
+  close(answer[0]);
+  close(answer[1]);
 }
 
 }  // namespace
