@@ -76,6 +76,9 @@ class FaultFileSystem final : public FileSystem {
     return files_->CanonicalPath(path);
   }
   Result<std::unique_ptr<FileLock>> Lock(const std::string& path) override;
+  Result<std::unique_ptr<FileLock>> TakeTurn(const std::string& path) override {
+    return files_->TakeTurn(path);
+  }
 
  private:
   struct Plan;

@@ -105,6 +105,12 @@ class FileSystem {
 
   /// Take the exclusive lock `path` without waiting. kFenced names the holder's process id.
   virtual Result<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;
+  /// Wait for the turn of this process among those that ask for directory `path`. Null where no
+  /// other process can ask.
+  virtual Result<std::unique_ptr<FileLock>> TakeTurn(const std::string& path) {
+    (void)path;
+    return std::unique_ptr<FileLock>();
+  }
 };
 
 /// The machine's own file system. Lives for ever.

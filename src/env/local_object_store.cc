@@ -163,10 +163,20 @@ std::string LocalObjectStore::TemporaryName(const std::string& directory) {
   return JoinPath(directory, std::string(kTemporaryPrefix) + std::to_string(++temporary_names_));
 }
 
+Result<std::unique_ptr<WritableFile>> LocalObjectStore::CreateTemporary(
+    const std::string& directory, std::string* path) {
+  for (;;) {
+    *path = TemporaryName(directory);
+    Result<std::unique_ptr<WritableFile>> file = files_->CreateFile(*path);
+    // Another process counts on its own, or a dead one has left this name.
+    if (file.ok() || file.status().code() != StatusCode::kAlreadyExists) return file;
+  }
+}
+
 Result<std::string> LocalObjectStore::WriteTemporary(const std::string& directory,
                                                      std::string_view bytes, bool sync) {
-  const std::string path = TemporaryName(directory);
-  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, files_->CreateFile(path));
+  std::string path;
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, CreateTemporary(directory, &path));
   Status status = file->Append(bytes);
   if (status.ok() && sync) status = file->Sync();
   if (status.ok()) status = file->Close();
@@ -202,6 +212,7 @@ Result<std::string> LocalObjectStore::CompareAndSwap(const std::string& key,
                                                      std::string_view bytes) {
   std::lock_guard<std::mutex> swap(swap_mutex_);
   CAIRN_ASSIGN_OR_RETURN(const std::string directory, PrepareDirectory(key));
+  CAIRN_ASSIGN_OR_RETURN(const std::unique_ptr<FileLock> turn, files_->TakeTurn(directory));
   const std::string target = JoinPath(root_, key);
   Result<std::string> there = ReadWholeFile(files_, target, UINT32_MAX);
   if (!there.ok() && there.status().code() != StatusCode::kNotFound) return there.status();
@@ -233,8 +244,9 @@ Status LocalObjectStore::PutHint(const std::string& key, std::string_view bytes)
 
 Result<std::unique_ptr<ObjectWriter>> LocalObjectStore::NewWriter(const std::string& key) {
   CAIRN_ASSIGN_OR_RETURN(const std::string directory, PrepareDirectory(key));
-  const std::string temporary = TemporaryName(directory);
-  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, files_->CreateFile(temporary));
+  std::string temporary;
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file,
+                         CreateTemporary(directory, &temporary));
   return std::unique_ptr<ObjectWriter>(
       new LocalObjectWriter(this, temporary, JoinPath(root_, key), std::move(file)));
 }

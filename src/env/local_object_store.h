@@ -71,6 +71,8 @@ class LocalObjectStore final : public ObjectStore {
   Status EnsureDirectory(const std::string& directory);
   Status SyncDirectoryOf(const std::string& directory);
   std::string TemporaryName(const std::string& directory);
+  Result<std::unique_ptr<WritableFile>> CreateTemporary(const std::string& directory,
+                                                        std::string* path);
   Result<std::string> WriteTemporary(const std::string& directory, std::string_view bytes,
                                      bool sync);
   Status SweepTemporaryNames(const std::string& directory, bool whole_tree);

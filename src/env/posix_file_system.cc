@@ -341,6 +341,15 @@ class PosixFiles final : public FileSystem {
     }
     return std::unique_ptr<FileLock>(new PosixFileLock(fd.Release()));
   }
+
+  Result<std::unique_ptr<FileLock>> TakeTurn(const std::string& path) override {
+    Descriptor fd(OpenDescriptor(path, O_RDONLY | O_DIRECTORY));
+    if (fd.get() < 0) return PosixError("open", path, errno);
+    if (Uninterrupted([&] { return ::flock(fd.get(), LOCK_EX); }) != 0) {
+      return PosixError("lock", path, errno);
+    }
+    return std::unique_ptr<FileLock>(new PosixFileLock(fd.Release()));
+  }
 };
 
 }  // namespace
