@@ -13,7 +13,10 @@ Result<std::unique_ptr<ObjectStore>> OpenBucket(FileSystem* files, const std::st
   S3StoreOptions options;
   options.deadline_ms = deadline_ms;
   CAIRN_ASSIGN_OR_RETURN(options.location, ResolveS3Uri(place, files, ProcessEnvironment()));
-  options.credentials = [files] { return FindS3Credentials(files, ProcessEnvironment()); };
+  options.credentials = [files] {
+    const std::unique_ptr<HttpClient> http = CurlHttpClient();
+    return FindS3Credentials(files, ProcessEnvironment(), http.get());
+  };
   CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<S3ObjectStore> store,
                          S3ObjectStore::Open(std::move(options)));
   return std::unique_ptr<ObjectStore>(std::move(store));

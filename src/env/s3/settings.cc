@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <map>
 
+#include "env/s3/service_credentials.h"
+
 namespace cairn::env {
 namespace {
 
@@ -206,7 +208,8 @@ Result<S3Location> ResolveS3Uri(std::string_view uri, FileSystem* files,
   return location;
 }
 
-Result<S3Credentials> FindS3Credentials(FileSystem* files, const EnvironmentLookup& environment) {
+Result<S3Credentials> FindS3Credentials(FileSystem* files, const EnvironmentLookup& environment,
+                                        HttpClient* http) {
   CAIRN_ASSIGN_OR_RETURN(
       std::optional<S3Credentials> found,
       PairOf(environment("AWS_ACCESS_KEY_ID"), environment("AWS_SECRET_ACCESS_KEY"),
@@ -224,11 +227,15 @@ Result<S3Credentials> FindS3Credentials(FileSystem* files, const EnvironmentLook
                                          "profile " + profile + " of " + file->path));
     if (found) return *std::move(found);
   }
+  if (http != nullptr) {
+    CAIRN_ASSIGN_OR_RETURN(found, FindServiceCredentials(files, environment, http));
+    if (found) return *std::move(found);
+  }
   return Status::InvalidArgument(
       "no S3 credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set and profile '" +
       profile + "' has none in " + (shared.path.empty() ? "~/.aws/credentials" : shared.path) +
       " or " + (config.path.empty() ? "~/.aws/config" : config.path) +
-      "; add ?anonymous=true for a public bucket");
+      ", and this machine hands out none; add ?anonymous=true for a public bucket");
 }
 
 }  // namespace cairn::env

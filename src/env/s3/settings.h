@@ -15,6 +15,7 @@
 
 #include "cairn/status.h"
 #include "env/file_system.h"
+#include "env/http_client.h"
 
 namespace cairn::env {
 
@@ -56,9 +57,12 @@ Result<S3Location> ResolveS3Uri(std::string_view uri, FileSystem* files,
 
 /// Find credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (AWS_SESSION_TOKEN), else the
 /// profile AWS_PROFILE (default "default") of AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials),
-/// else of AWS_CONFIG_FILE (~/.aws/config).
+/// else of AWS_CONFIG_FILE (~/.aws/config), else what the machine hands out over `http`
+/// (env/s3/service_credentials.h). Null `http` = that is not asked.
 ///
-/// Errors:   kInvalidArgument: none found (says where was looked) or half a pair.
-Result<S3Credentials> FindS3Credentials(FileSystem* files, const EnvironmentLookup& environment);
+/// Errors:   kInvalidArgument: none found (says where was looked) or half a pair · what the
+///           machine's service answered.
+Result<S3Credentials> FindS3Credentials(FileSystem* files, const EnvironmentLookup& environment,
+                                        HttpClient* http);
 
 }  // namespace cairn::env

@@ -30,7 +30,7 @@ class S3SettingsTest : public ::testing::Test {
       return found->second;
     };
   }
-  Result<S3Credentials> Credentials() { return FindS3Credentials(&files_, Environment()); }
+  Result<S3Credentials> Credentials() { return FindS3Credentials(&files_, Environment(), nullptr); }
   Result<S3Location> Location(const std::string& rest) {
     return ResolveS3Uri("s3://" + rest, &files_, Environment());
   }
