@@ -32,8 +32,9 @@ class StoreByteSink final : public format::ByteSink {
 /// Threads:  any.
 class ObjectBuilder {
  public:
-  ObjectBuilder(env::ObjectStore* objects, std::string key, const format::ObjectSchema& schema)
-      : objects_(objects), key_(std::move(key)), schema_(schema) {}
+  ObjectBuilder(env::ObjectStore* objects, std::string key, uint64_t bytes_expected,
+                const format::ObjectSchema& schema)
+      : objects_(objects), key_(std::move(key)), bytes_expected_(bytes_expected), schema_(schema) {}
 
   /// Append a frame. After a failure every later call returns the first error at once.
   Status Append(const format::EncodedFrame& frame, format::ByteRange* range) {
@@ -68,7 +69,7 @@ class ObjectBuilder {
  private:
   Result<format::ByteRange> AppendLocked(const format::EncodedFrame& frame) {
     if (!writer_) {
-      CAIRN_ASSIGN_OR_RETURN(store_writer_, objects_->NewWriter(key_));
+      CAIRN_ASSIGN_OR_RETURN(store_writer_, objects_->NewLargeWriter(key_, bytes_expected_));
       bytes_ = std::make_unique<StoreByteSink>(store_writer_.get());
       CAIRN_ASSIGN_OR_RETURN(writer_, format::ObjectWriter::Open(bytes_.get(), schema_));
     }
@@ -77,6 +78,7 @@ class ObjectBuilder {
 
   env::ObjectStore* objects_;
   std::string key_;
+  uint64_t bytes_expected_;
   format::ObjectSchema schema_;
   std::mutex mutex_;  // guards what follows
   Status failed_;
@@ -418,7 +420,13 @@ Result<WrittenObject> WriteObject(env::ObjectStore* objects, const CapturedCut& 
                                   const Attempt& attempt, format::RowBufferPool* buffers,
                                   Executor* executor) {
   CAIRN_ASSIGN_OR_RETURN(const format::ObjectSchema schema, SchemaOf(plan, deployment));
-  ObjectBuilder builder(objects, StateObjectKey(attempt.id), schema);
+  uint64_t bytes_expected = 0;  // at most all of it again
+  if (attempt.built_on != nullptr) {
+    for (const StateFrame& frame : attempt.built_on->state_frames) {
+      bytes_expected += frame.range.length;
+    }
+  }
+  ObjectBuilder builder(objects, StateObjectKey(attempt.id), bytes_expected, schema);
   std::vector<std::unique_ptr<SubtaskEncoder>> encoders;
   for (size_t i = 0; i < captured.subtasks.size(); ++i) {
     encoders.push_back(std::make_unique<SubtaskEncoder>(captured.subtasks[i], i, plan, schema,
@@ -448,8 +456,8 @@ Result<WrittenObject> WriteObject(env::ObjectStore* objects, const CapturedCut& 
 
 Result<CheckpointManifest> MakeManifest(const CapturedCut& captured, const CutPlan& plan,
                                         const ManifestFrame& deployment, const Attempt& attempt,
-                                        const WrittenObject& written,
-                                        const CheckpointManifest* base) {
+                                        const WrittenObject& written) {
+  const CheckpointManifest* const base = attempt.built_on;
   CheckpointManifest manifest;
   manifest.checkpoint_id = attempt.id;
   manifest.epoch = attempt.id.value;

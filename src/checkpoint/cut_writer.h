@@ -38,6 +38,8 @@ struct Attempt {
   base::CheckpointId id;
   std::string attempt_id;  ///< UUIDv7
   uint64_t timestamp_ms = 0;
+  /// What the cut is built on; null = nothing. Outlives the attempt.
+  const format::CheckpointManifest* built_on = nullptr;
 };
 
 /// The object of a cut, once written.
@@ -58,13 +60,13 @@ Result<WrittenObject> WriteObject(env::ObjectStore* objects, const CapturedCut& 
                                   const Attempt& attempt, format::RowBufferPool* buffers,
                                   Executor* executor);
 
-/// Put the manifest together: what was written, and by reference what `base` holds unchanged.
+/// Put the manifest together: what was written, and by reference what the cut that it is
+/// built on holds unchanged.
 ///
 /// Errors:   kInternal when the result breaks a rule of the format.
 Result<format::CheckpointManifest> MakeManifest(const CapturedCut& captured, const CutPlan& plan,
                                                 const ManifestFrame& deployment,
                                                 const Attempt& attempt,
-                                                const WrittenObject& written,
-                                                const format::CheckpointManifest* base);
+                                                const WrittenObject& written);
 
 }  // namespace cairn::checkpoint

@@ -59,10 +59,15 @@ Result<CollectReport> CollectGarbage(env::ObjectStore* objects) {
   CollectReport report;
   for (const InventoryItem& item : items) {
     if (item.foreign || !item.needed_by.empty()) continue;
+    // Of a process that has succeeded this one meanwhile: it may have been decided since.
+    if (item.checkpoint >= head.next_id) continue;
     CAIRN_RETURN_IF_ERROR(objects->Delete(item.key));
     ++report.objects;
     report.bytes += item.bytes;
   }
+  const Result<uint64_t> ended = objects->EndUnfinished("", UploadsOfEarlierIds(head.next_id));
+  report.uploads_status = ended.status();
+  if (ended.ok()) report.uploads = *ended;
   return report;
 }
 

@@ -23,10 +23,13 @@ namespace cairn::checkpoint {
 struct CollectReport {
   uint64_t objects = 0;
   uint64_t bytes = 0;
+  uint64_t uploads = 0;  ///< of large objects, begun and not finished
+  /// Why unfinished uploads could not be looked for.
+  Status uploads_status;
 };
 
-/// Delete what no cut of the head needs, undecided attempts included: nobody can decide them any
-/// more, as the head is swapped first.
+/// Delete what no cut of the head needs, undecided attempts and their unfinished uploads included:
+/// nobody can decide them any more, as the head is swapped first.
 ///
 /// Errors:   kCorruption: a retained manifest cannot be read, then nothing is deleted · kFenced.
 Result<CollectReport> CollectGarbage(env::ObjectStore* objects);

@@ -5,6 +5,12 @@
 #include "checkpoint/place.h"
 
 namespace cairn::checkpoint {
+namespace {
+
+// What is no checkpoint's may be under way.
+constexpr int64_t kUploadGraceMs = 3'600'000;
+
+}  // namespace
 
 void Retention::Add(const format::CheckpointManifest& manifest) {
   std::set<base::CheckpointId>& needs = kept_[manifest.checkpoint_id];
@@ -74,6 +80,13 @@ Status Retention::Run(RetireReport* report) {
 Status DeleteUndecided(env::ObjectStore* objects, base::CheckpointId id) {
   CAIRN_RETURN_IF_ERROR(objects->Delete(ManifestKey(id)));
   return objects->Delete(StateObjectKey(id));
+}
+
+env::AbandonedObjects UploadsOfEarlierIds(base::CheckpointId first) {
+  return [first](const std::string& key, int64_t age_ms) {
+    const std::optional<base::CheckpointId> id = IdOfKey(key);
+    return id ? *id < first : age_ms > kUploadGraceMs;
+  };
 }
 
 Result<std::vector<base::CheckpointId>> ListCheckpointIds(env::ObjectStore* objects) {

@@ -56,6 +56,10 @@ class Retention {
 /// Delete manifest and object of an attempt that no decision named, whatever of them there is.
 Status DeleteUndecided(env::ObjectStore* objects, base::CheckpointId id);
 
+/// Tells of the uploads of ids before `first`, none of which can be committed any more, and of
+/// those of other objects that were begun more than an hour ago.
+env::AbandonedObjects UploadsOfEarlierIds(base::CheckpointId first);
+
 /// Ids that have a directory below nodes/1/checkpoints, ascending.
 Result<std::vector<base::CheckpointId>> ListCheckpointIds(env::ObjectStore* objects);
 

@@ -230,6 +230,12 @@ Status Store::SweepLeftovers() {
       retention_.Nominate(id);
     }
   }
+  // One that cannot be looked for costs space, which is no reason not to start.
+  const Result<uint64_t> ended = objects_->EndUnfinished(
+      std::string(kCheckpointsPrefix), UploadsOfEarlierIds(base::CheckpointId(next_id_)));
+  if (ended.ok() && *ended > 0) {
+    notes_.push_back("ended " + std::to_string(*ended) + " unfinished uploads");
+  }
   return {};
 }
 
@@ -382,7 +388,8 @@ bool Store::HasExactlyOnceOutput(const CapturedCut& captured) const {
 Result<PersistedCut> Store::WriteCut(base::CheckpointId id, const CapturedCut& captured,
                                      bool materialize, Executor* executor) {
   Reach(Step::kPersist);
-  const Attempt attempt{id, NewUuid(), static_cast<uint64_t>(options_.clock->UnixMillis())};
+  const Attempt attempt{id, NewUuid(), static_cast<uint64_t>(options_.clock->UnixMillis()),
+                        base_.get()};
   CAIRN_ASSIGN_OR_RETURN(const CutPlan plan,
                          PlanCut(captured, base_.get(),
                                  {options_.rebase_chunks, options_.rebase_bytes_min, materialize}));
@@ -390,7 +397,7 @@ Result<PersistedCut> Store::WriteCut(base::CheckpointId id, const CapturedCut& c
       const WrittenObject written,
       WriteObject(objects_.get(), captured, plan, deployment_, attempt, &buffers_, executor));
   CAIRN_ASSIGN_OR_RETURN(format::CheckpointManifest manifest,
-                         MakeManifest(captured, plan, deployment_, attempt, written, base_.get()));
+                         MakeManifest(captured, plan, deployment_, attempt, written));
   CAIRN_ASSIGN_OR_RETURN(const std::string bytes, format::SerializeManifest(manifest));
   Reach(Step::kManifest);
   CAIRN_RETURN_IF_ERROR(CreateRecord(objects_.get(), ManifestKey(id), bytes));

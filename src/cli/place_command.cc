@@ -107,11 +107,20 @@ Result<ExitCode> CollectPlace(env::FileSystem* files, const PlaceOptions& option
   CAIRN_ASSIGN_OR_RETURN(const checkpoint::CollectReport report,
                          checkpoint::CollectGarbage(owned.objects.get()));
   if (options.json) {
-    PrintJsonLine(nlohmann::ordered_json({{"deleted", report.objects}, {"bytes", report.bytes}}),
+    PrintJsonLine(nlohmann::ordered_json({{"deleted", report.objects},
+                                          {"bytes", report.bytes},
+                                          {"uploads_ended", report.uploads}}),
                   out);
   } else {
     out->Line(fmt::format("{} objects, {}, deleted", base::FormatCount(report.objects),
                           base::FormatBytes(report.bytes)));
+    if (report.uploads > 0) {
+      out->Line(fmt::format("{} unfinished uploads ended", base::FormatCount(report.uploads)));
+    }
+    if (!report.uploads_status.ok()) {
+      out->Line(fmt::format("unfinished uploads could not be looked for: {}",
+                            report.uploads_status.message()));
+    }
   }
   return ExitCode::kDone;
 }

@@ -153,6 +153,12 @@ Result<std::unique_ptr<ObjectWriter>> FaultObjectStore::NewWriter(const std::str
   return std::unique_ptr<ObjectWriter>(std::make_unique<Writer>(std::move(writer), key, plan_));
 }
 
+Result<std::unique_ptr<ObjectWriter>> FaultObjectStore::NewLargeWriter(const std::string& key,
+                                                                       uint64_t bytes) {
+  CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<ObjectWriter> writer, store_->NewLargeWriter(key, bytes));
+  return std::unique_ptr<ObjectWriter>(std::make_unique<Writer>(std::move(writer), key, plan_));
+}
+
 Status FaultObjectStore::PrepareFor(const std::string& key) {
   return plan_->Write("prepare", key, {}, [&] { return store_->PrepareFor(key); });
 }

@@ -59,6 +59,8 @@ class FaultObjectStore final : public ObjectStore {
                                      std::string_view bytes) override;
   Status PutHint(const std::string& key, std::string_view bytes) override;
   Result<std::unique_ptr<ObjectWriter>> NewWriter(const std::string& key) override;
+  Result<std::unique_ptr<ObjectWriter>> NewLargeWriter(const std::string& key,
+                                                       uint64_t bytes) override;
   Status PrepareFor(const std::string& key) override;
   Status SyncName(const std::string& key) override;
   Result<VersionedBytes> Get(const std::string& key, uint64_t max_bytes) override;
@@ -66,6 +68,10 @@ class FaultObjectStore final : public ObjectStore {
   Result<ObjectInfo> Head(const std::string& key) override;
   Result<std::vector<ObjectInfo>> List(const std::string& prefix) override;
   Status Delete(const std::string& key) override;
+  Result<uint64_t> EndUnfinished(const std::string& prefix,
+                                 const AbandonedObjects& is_abandoned) override {
+    return store_->EndUnfinished(prefix, is_abandoned);
+  }
 
  private:
   struct Plan;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -54,6 +55,9 @@ class ObjectRanges {
   virtual Status ReadRange(const std::string& key, uint64_t offset, std::span<char> out) = 0;
 };
 
+/// Tells of an object that was begun under `key` `age_ms` ago whether its writer has gone.
+using AbandonedObjects = std::function<bool(const std::string& key, int64_t age_ms)>;
+
 /// Store objects under '/'-separated keys.
 ///
 /// Threads:  any.
@@ -75,6 +79,15 @@ class ObjectStore : public ObjectRanges {
   virtual Status PutHint(const std::string& key, std::string_view bytes) = 0;
 
   virtual Result<std::unique_ptr<ObjectWriter>> NewWriter(const std::string& key) = 0;
+  /// As NewWriter, for an object of about `bytes`: where objects travel in parts of one size, of
+  /// which there may be so many, the size is chosen for it.
+  ///
+  /// Errors:   kResourceExhausted: the store takes no object as large.
+  virtual Result<std::unique_ptr<ObjectWriter>> NewLargeWriter(const std::string& key,
+                                                               uint64_t bytes) {
+    (void)bytes;
+    return NewWriter(key);
+  }
 
   /// Make what will hold `key` durable now (its directory), so that no later write there has to.
   virtual Status PrepareFor(const std::string& key) {
@@ -93,6 +106,14 @@ class ObjectStore : public ObjectRanges {
   virtual Result<std::vector<ObjectInfo>> List(const std::string& prefix) = 0;
   /// Delete; a missing object is success.
   virtual Status Delete(const std::string& key) = 0;
+  /// End large objects below `prefix` that were begun and not finished, and free their parts: those
+  /// that `is_abandoned` says a dead process has left. Return how many; a writer of one that goes
+  /// on all the same fails.
+  virtual Result<uint64_t> EndUnfinished(const std::string& prefix,
+                                         const AbandonedObjects& is_abandoned) {
+    (void)prefix, (void)is_abandoned;
+    return uint64_t{0};  // a directory sweeps its temporary names when it is opened
+  }
 
   /// True when a write that was answered by kUnavailable may take effect later: it is on its way
   /// to a server.

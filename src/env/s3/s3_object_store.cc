@@ -159,6 +159,11 @@ std::string S3ObjectStore::Name(const std::string& key) const {
   return options_.location.ToString() + "/" + key;
 }
 
+std::string S3ObjectStore::FullKey(const std::string& key) const {
+  const std::string& root = options_.location.prefix;
+  return root.empty() ? key : root + "/" + key;
+}
+
 std::string S3ObjectStore::UrlOf(const std::string& object, const std::string& query) const {
   const S3Location& location = options_.location;
   std::string url = location.endpoint;
@@ -169,8 +174,7 @@ std::string S3ObjectStore::UrlOf(const std::string& object, const std::string& q
   }
   url += "/";
   if (!object.empty()) {
-    const std::string full = location.prefix.empty() ? object : location.prefix + "/" + object;
-    url += PercentEncoded(full, true);
+    url += PercentEncoded(FullKey(object), true);
   }
   if (!query.empty()) url += "?" + query;
   return url;
@@ -324,8 +328,10 @@ Status S3ObjectStore::PutHint(const std::string& key, std::string_view bytes) {
   return response.status == 200 ? Status() : ErrorOf(call, response);
 }
 
-Result<std::unique_ptr<ObjectWriter>> S3ObjectStore::NewWriter(const std::string& key) {
-  return std::unique_ptr<ObjectWriter>(std::make_unique<S3ObjectWriter>(this, key));
+Result<std::unique_ptr<ObjectWriter>> S3ObjectStore::NewLargeWriter(const std::string& key,
+                                                                    uint64_t bytes) {
+  CAIRN_ASSIGN_OR_RETURN(const uint64_t part, PartBytesFor(bytes, options_.part_bytes));
+  return std::unique_ptr<ObjectWriter>(std::make_unique<S3ObjectWriter>(this, key, part));
 }
 
 Result<VersionedBytes> S3ObjectStore::Get(const std::string& key, uint64_t max_bytes) {
@@ -383,7 +389,7 @@ Result<ObjectInfo> S3ObjectStore::Head(const std::string& key) {
 
 Result<std::vector<ObjectInfo>> S3ObjectStore::List(const std::string& prefix) {
   const std::string& root = options_.location.prefix;
-  const std::string full = root.empty() ? prefix : root + "/" + prefix;
+  const std::string full = FullKey(prefix);
   std::vector<ObjectInfo> found;
   std::string after;
   for (;;) {
@@ -488,7 +494,50 @@ Status S3ObjectStore::CompleteMultipart(const std::string& key, const std::strin
 Status S3ObjectStore::AbortMultipart(const std::string& key, const std::string& upload) {
   const Call call{"DELETE", key, "uploadId=" + PercentEncoded(upload, false), {}, {}};
   CAIRN_ASSIGN_OR_RETURN(const HttpResponse response, SendOnce(call));
-  return response.status / 100 == 2 ? Status() : ErrorOf(call, response);
+  if (response.status / 100 == 2) return {};
+  const Status error = ErrorOf(call, response);
+  return error.code() == StatusCode::kNotFound ? Status() : error;  // it has ended by itself
+}
+
+Result<uint64_t> S3ObjectStore::EndUnfinished(const std::string& prefix,
+                                              const AbandonedObjects& is_abandoned) {
+  const std::string& root = options_.location.prefix;
+  const std::string full = FullKey(prefix);
+  std::string from_key;
+  std::string from_upload;
+  uint64_t ended = 0;
+  for (;;) {
+    Call call{"GET", "", "", {}, {}};  // parameters sorted by name
+    if (!from_key.empty()) call.query = "key-marker=" + PercentEncoded(from_key, false) + "&";
+    call.query += "prefix=" + PercentEncoded(full, false) + "&";
+    if (!from_upload.empty()) {
+      call.query += "upload-id-marker=" + PercentEncoded(from_upload, false) + "&";
+    }
+    call.query += "uploads=";
+    CAIRN_ASSIGN_OR_RETURN(const HttpResponse response, SendUntilAnswered(call));
+    if (response.status != 200) return ErrorOf(call, response);
+    pugi::xml_document document;
+    (void)document.load_buffer(response.body.data(), response.body.size());
+    const pugi::xml_node result = document.child("ListMultipartUploadsResult");
+    if (!result) return Status::Unavailable("uploads of " + Name(prefix) + ": no list is answered");
+    // Ages by the server's own clock.
+    const int64_t now = UnixMillisOfHttpDate(std::string(response.Header("date").value_or("")));
+    for (const pugi::xml_node& entry : result.children("Upload")) {
+      std::string key = entry.child_value("Key");
+      const int64_t begun = UnixMillisOf(entry.child_value("Initiated"));
+      if (!key.starts_with(full)) continue;
+      if (!root.empty()) key.erase(0, root.size() + 1);
+      if (!is_abandoned(key, now - begun)) continue;
+      CAIRN_RETURN_IF_ERROR(AbortMultipart(key, entry.child_value("UploadId")));
+      ++ended;
+    }
+    if (!result.child("IsTruncated").text().as_bool()) return ended;
+    from_key = result.child_value("NextKeyMarker");
+    from_upload = result.child_value("NextUploadIdMarker");
+    if (from_key.empty()) {
+      return Status::Unavailable("uploads of " + Name(prefix) + ": cut off without a way to go on");
+    }
+  }
 }
 
 }  // namespace cairn::env

@@ -13,7 +13,7 @@
 //
 // Permissions, on the prefix only: s3:GetObject, s3:PutObject, s3:DeleteObject,
 // s3:AbortMultipartUpload; s3:ListBucket on the bucket (without it a missing object is answered
-// with "access denied").
+// with "access denied"), and, to find unfinished uploads, s3:ListBucketMultipartUploads.
 #pragma once
 
 #include <cstdint>
@@ -68,12 +68,18 @@ class S3ObjectStore final : public ObjectStore {
   Status PutHint(const std::string& key, std::string_view bytes) override;
   /// Parts are uploaded while Append goes on; Append waits when max_concurrent_uploads are under
   /// way. Finish creates the object if no other has.
-  Result<std::unique_ptr<ObjectWriter>> NewWriter(const std::string& key) override;
+  Result<std::unique_ptr<ObjectWriter>> NewWriter(const std::string& key) override {
+    return NewLargeWriter(key, 0);
+  }
+  Result<std::unique_ptr<ObjectWriter>> NewLargeWriter(const std::string& key,
+                                                       uint64_t bytes) override;
   Result<VersionedBytes> Get(const std::string& key, uint64_t max_bytes) override;
   Status ReadRange(const std::string& key, uint64_t offset, std::span<char> out) override;
   Result<ObjectInfo> Head(const std::string& key) override;
   Result<std::vector<ObjectInfo>> List(const std::string& prefix) override;
   Status Delete(const std::string& key) override;
+  Result<uint64_t> EndUnfinished(const std::string& prefix,
+                                 const AbandonedObjects& is_abandoned) override;
 
  private:
   friend class S3ObjectWriter;
@@ -103,6 +109,7 @@ class S3ObjectStore final : public ObjectStore {
   Status CompleteMultipart(const std::string& key, const std::string& upload,
                            const std::vector<std::string>& etags, const std::string& token);
   Status AbortMultipart(const std::string& key, const std::string& upload);
+  std::string FullKey(const std::string& key) const;
 
   S3StoreOptions options_;
   std::unique_ptr<HttpClient> own_http_;

@@ -8,13 +8,25 @@
 namespace cairn::env {
 namespace {
 
-// S3 takes 10,000 parts; doubling every 1,000 reaches its largest object (5 TiB) with 8 MiB parts.
-constexpr size_t kPartsPerSize = 1'000;
+constexpr uint64_t kPartsMax = 10'000;
+constexpr uint64_t kObjectBytesMax = uint64_t{5} << 40;
 
 }  // namespace
 
-S3ObjectWriter::S3ObjectWriter(S3ObjectStore* store, std::string key)
-    : store_(store), key_(std::move(key)), token_(RandomToken(store->options_.random)) {}
+Result<uint64_t> PartBytesFor(uint64_t bytes, uint64_t least) {
+  if (bytes > kObjectBytesMax) {
+    return Status::ResourceExhausted("an object of " + std::to_string(bytes) +
+                                     " bytes is over the 5 TiB that a bucket takes");
+  }
+  const uint64_t most = least * kPartsMax;
+  return least * std::max<uint64_t>((2 * bytes + most - 1) / most, 1);
+}
+
+S3ObjectWriter::S3ObjectWriter(S3ObjectStore* store, std::string key, uint64_t part_bytes)
+    : store_(store),
+      key_(std::move(key)),
+      part_bytes_(part_bytes),
+      token_(RandomToken(store->options_.random)) {}
 
 S3ObjectWriter::~S3ObjectWriter() {
   if (upload_.empty()) return;
@@ -22,20 +34,16 @@ S3ObjectWriter::~S3ObjectWriter() {
   (void)store_->AbortMultipart(key_, upload_);  // else the bucket's lifecycle rule removes it
 }
 
-uint64_t S3ObjectWriter::PartBytes() const {
-  const size_t sent = etags_.size() + under_way_.size();
-  return store_->options_.part_bytes << std::min<size_t>(sent / kPartsPerSize, 9);
-}
-
 Status S3ObjectWriter::Append(std::string_view bytes) {
   while (!bytes.empty()) {
-    const uint64_t full = PartBytes();
-    if (part_.capacity() < full && part_.size() + bytes.size() >= full) part_.reserve(full);
-    const size_t taken = std::min<uint64_t>(bytes.size(), full - part_.size());
+    if (part_.capacity() < part_bytes_ && part_.size() + bytes.size() >= part_bytes_) {
+      part_.reserve(part_bytes_);
+    }
+    const size_t taken = std::min<uint64_t>(bytes.size(), part_bytes_ - part_.size());
     part_.append(bytes.substr(0, taken));
     bytes.remove_prefix(taken);
     // A part that is just full waits: it may be the whole object.
-    if (part_.size() == full && !bytes.empty()) CAIRN_RETURN_IF_ERROR(SendPart());
+    if (part_.size() == part_bytes_ && !bytes.empty()) CAIRN_RETURN_IF_ERROR(SendPart());
   }
   return {};
 }
@@ -45,6 +53,10 @@ Status S3ObjectWriter::SendPart() {
     CAIRN_ASSIGN_OR_RETURN(upload_, store_->StartMultipart(key_, token_));
   }
   const auto number = static_cast<uint32_t>(etags_.size() + under_way_.size() + 1);
+  if (number > kPartsMax) {
+    return Status::ResourceExhausted("PUT " + key_ + ": over " + std::to_string(kPartsMax) +
+                                     " parts of " + std::to_string(part_bytes_) + " bytes");
+  }
   store_->upload_slots_.acquire();
   under_way_.push_back(std::async(std::launch::async, [store = store_, key = key_, upload = upload_,
                                                        number, bytes = std::move(part_)] {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Write one object of any size: one conditional PUT up to a part's size, else a multipart upload
-// whose parts travel while the next ones are filled.
+// Write one object: one conditional PUT up to a part's size, else a multipart upload whose parts
+// travel while the next ones are filled. All parts but the last are of one size, as some stores
+// take no others, and there are at most 10,000: so the size is fixed before the first byte.
 //
 // Threads: one; each part is sent on a thread of its own, at most max_concurrent_uploads a store.
 // Memory:  one part being filled and those under way.
@@ -19,9 +20,15 @@ namespace cairn::env {
 
 class S3ObjectStore;
 
+/// Size of the parts of an object of about `bytes`: `least`, or as many times it as keep the parts
+/// of twice the bytes within 10,000.
+///
+/// Errors:   kResourceExhausted: over 5 TiB, which no store takes.
+Result<uint64_t> PartBytesFor(uint64_t bytes, uint64_t least);
+
 class S3ObjectWriter final : public ObjectWriter {
  public:
-  S3ObjectWriter(S3ObjectStore* store, std::string key);
+  S3ObjectWriter(S3ObjectStore* store, std::string key, uint64_t part_bytes);
   /// Gives an unfinished upload back, so that its parts are not stored (and paid) for ever.
   ~S3ObjectWriter() override;
 
@@ -29,12 +36,12 @@ class S3ObjectWriter final : public ObjectWriter {
   Status Finish() override;
 
  private:
-  uint64_t PartBytes() const;
   Status SendPart();
   Status WaitForParts();
 
   S3ObjectStore* store_;
   std::string key_;
+  const uint64_t part_bytes_;
   std::string token_;   ///< names this upload in the object's metadata
   std::string part_;    ///< being filled
   std::string upload_;  ///< empty until the first part is sent
