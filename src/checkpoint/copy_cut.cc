@@ -6,12 +6,60 @@
 #include <utility>
 #include <vector>
 
+#include "base/hash.h"
 #include "checkpoint/layout.h"
 
 namespace cairn::checkpoint {
 namespace {
 
 constexpr uint64_t kCopyBytes = 8 << 20;
+
+/// Checks the frames that lie in one object, as its bytes pass by.
+class PassingFrames {
+ public:
+  PassingFrames(const format::CheckpointManifest& manifest, const format::StateChunkId& chunk) {
+    for (const format::StateFrame& frame : manifest.state_frames) {
+      if (frame.chunk == chunk) frames_.push_back({frame.range, frame.crc32c});
+    }
+    if (manifest.prepared_sink_frame && manifest.node_data.chunk == chunk) {
+      frames_.push_back(
+          {manifest.prepared_sink_frame->range, manifest.prepared_sink_frame->crc32c});
+    }
+    std::sort(frames_.begin(), frames_.end(),
+              [](const Frame& a, const Frame& b) { return a.range.offset < b.range.offset; });
+  }
+
+  Status Take(std::string_view bytes) {
+    while (!bytes.empty() && next_ < frames_.size()) {
+      const Frame& frame = frames_[next_];
+      const bool inside = at_ >= frame.range.offset;
+      const uint64_t until = frame.range.offset + (inside ? frame.range.length : 0);
+      const std::string_view part = bytes.substr(0, std::min<uint64_t>(bytes.size(), until - at_));
+      if (inside) crc_ = base::Crc32c(crc_, part);
+      at_ += part.size();
+      bytes.remove_prefix(part.size());
+      if (!inside || at_ < until) continue;
+      if (crc_ != frame.crc32c) {
+        return Status::Corruption("the frame at " + std::to_string(frame.range.offset) +
+                                  " is damaged: its CRC-32C differs");
+      }
+      crc_ = 0;
+      ++next_;
+    }
+    at_ += bytes.size();
+    return {};
+  }
+
+ private:
+  struct Frame {
+    format::ByteRange range;
+    uint32_t crc32c = 0;
+  };
+  std::vector<Frame> frames_;  // by offset
+  size_t next_ = 0;
+  uint64_t at_ = 0;
+  uint32_t crc_ = 0;  // of the next frame, as far as it has passed
+};
 
 /// True when `to` has all bytes of the object: an earlier copy came so far.
 Result<bool> IsThere(env::ObjectStore* from, env::ObjectStore* to, const ObjectExtent& object) {
@@ -35,11 +83,14 @@ Result<bool> IsThere(env::ObjectStore* from, env::ObjectStore* to, const ObjectE
   return true;
 }
 
-Status CopyObject(env::ObjectStore* from, env::ObjectStore* to, const ObjectExtent& object,
+Status CopyObject(env::ObjectStore* from, env::ObjectStore* to,
+                  const format::CheckpointManifest& manifest, const ObjectExtent& object,
                   const std::function<void(uint64_t)>& copied) {
   CAIRN_ASSIGN_OR_RETURN(const bool there, IsThere(from, to, object));
   if (!there) {
-    CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<env::ObjectWriter> writer, to->NewWriter(object.key()));
+    CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<env::ObjectWriter> writer,
+                           to->NewLargeWriter(object.key(), object.length));
+    PassingFrames frames(manifest, object.chunk);
     std::string bytes;
     for (uint64_t at = 0; at < object.length; at += kCopyBytes) {
       bytes.resize(std::min(kCopyBytes, object.length - at));
@@ -48,6 +99,8 @@ Status CopyObject(env::ObjectStore* from, env::ObjectStore* to, const ObjectExte
         return Status::Corruption("object " + object.key() + " is missing");
       }
       CAIRN_RETURN_IF_ERROR(read);
+      const Status whole = frames.Take(bytes);
+      if (!whole.ok()) return whole.WithContext("object " + object.key());
       CAIRN_RETURN_IF_ERROR(writer->Append(bytes));
       copied(bytes.size());
     }
@@ -98,7 +151,7 @@ Result<CopyReport> CopyCut(env::ObjectStore* from, const Place& place,
   CAIRN_RETURN_IF_ERROR(CreateRecord(to, std::string(kFormatKey), format_bytes));
   CAIRN_RETURN_IF_ERROR(CreateRecord(to, std::string(kIdentityKey), identity_bytes));
   for (const ObjectExtent& object : objects) {
-    CAIRN_RETURN_IF_ERROR(CopyObject(from, to, object, [&](uint64_t bytes) {
+    CAIRN_RETURN_IF_ERROR(CopyObject(from, to, *manifest, object, [&](uint64_t bytes) {
       report.bytes += bytes;
       if (progress) progress(report.bytes, total);
     }));

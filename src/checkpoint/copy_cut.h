@@ -25,7 +25,8 @@ struct CopyReport {
 /// Called now and then with the bytes done and the bytes there are.
 using CopyProgress = std::function<void(uint64_t done, uint64_t total)>;
 
-/// Copy `cut` of `place`, which lies in `from`, to `to`, which holds no cut.
+/// Copy `cut` of `place`, which lies in `from`, to `to`, which holds no cut. Frames of the cut are
+/// checked while they are copied, before a manifest in `to` names them.
 ///
 /// Shape:    a copy that was cut short is finished by the next one of the same cut.
 /// Durable:  yes. The head is written last: before it the copy is no place of checkpoints.

@@ -32,6 +32,18 @@ Result<std::optional<T>> ReadRecord(env::ObjectStore* objects, std::string_view 
   return std::optional<T>(*std::move(record));
 }
 
+/// Say how far the process that has fenced this one has come.
+Status FencedBy(const Status& fenced, env::ObjectStore* objects) {
+  const auto there =
+      ReadRecord(objects, kHeadKey, format::kDecisionHeadBytesMax, &format::ParseDecisionHead);
+  if (!there.ok() || !*there) return fenced;
+  const auto& latest = (*there)->latest_commit;
+  return Status::Fenced(std::string(fenced.message()) + ": it is at sequence " +
+                        std::to_string((*there)->seq) + ", " +
+                        (latest ? "checkpoint " + std::to_string(latest->id.value)
+                                : std::string("without a checkpoint")));
+}
+
 }  // namespace
 
 std::vector<format::CutReference> Place::Cuts() const {
@@ -123,7 +135,7 @@ Status ReplaceHead(env::ObjectStore* objects, const format::DecisionHead& head, 
       return {};
     }
     failed = version.status();
-    if (failed.code() == StatusCode::kFenced && attempt == 0) return failed;
+    if (failed.code() == StatusCode::kFenced && attempt == 0) return FencedBy(failed, objects);
     // The write may have been done. Only what is there now can say.
     Result<env::VersionedBytes> there =
         objects->Get(std::string(kHeadKey), format::kDecisionHeadBytesMax);
