@@ -9,6 +9,7 @@ import time
 from harness import (LONG, EndToEndTest, bid_table, bids_relation, connect, difference, fresh_seed,
                      make_bids, netted, sink_table)
 from s3_server import BUCKET, SECRET_KEY, S3Server
+from weak_s3 import WeakS3
 
 PLACE = f"s3://{BUCKET}/jobs/counts"
 KILLS = 20 if LONG else 4
@@ -118,6 +119,22 @@ class BucketTest(EndToEndTest):
         self.assertIn("yes   of creators that race one wins", done.stdout)
         lines = self.cairn("store", "check", self.dir, "--json").stdout.splitlines()
         self.assertEqual([json.loads(line)["kept"] for line in lines], [True] * 11)
+
+    def test_a_store_without_conditional_writes_is_refused(self):
+        weak = WeakS3()
+        self.addCleanup(weak.stop)
+        place = f"s3://any/place?endpoint={weak.endpoint}"
+        broken = ("this store cannot hold checkpoints: it does not keep the promise that a create "
+                  "does not replace an object (the store carried it out); use a store with "
+                  "conditional writes\n")
+        run = self.cairn("run", self.write_job(), "--checkpoints", place, env=self.env, check=False)
+        self.assertEqual(run.returncode, 2)
+        self.assertTrue(run.stderr.endswith(broken), run.stderr)
+        self.assertFalse((self.dir / "counts").exists(), "the job was begun")
+        check = self.cairn("store", "check", place, env=self.env, check=False)
+        self.assertEqual(check.returncode, 1)
+        self.assertIn("NO    a create does not replace an object", check.stdout)
+        self.assertEqual(weak.objects, {}, "the probe has left something")
 
     def test_bad_places_say_what_to_correct(self):
         job = self.job("CREATE TABLE b (auction BIGINT) WITH (connector = 'nexmark', table = 'bid', "
