@@ -6,28 +6,28 @@
 #include <random>
 
 #include "backend/fuzz_targets.h"
-#include "format/fuzz_replay.h"
+#include "base/fuzz_replay.h"
 
 namespace cairn::backend {
 namespace {
 
 TEST(BackendFuzzReplay, SurvivesEveryKeptInput) {
   for (const FuzzTarget& target : kFuzzTargets) {
-    const auto inputs = format::FilesOf(std::string("testdata/fuzz/") + target.name);
+    const auto inputs = base::FilesOf(std::string("testdata/fuzz/") + target.name);
     EXPECT_FALSE(inputs.empty()) << target.name;
     for (const std::string& bytes : inputs) target.run(bytes);
   }
 }
 
 TEST(BackendFuzzReplay, SurvivesRandomDamageOfGoodInputs) {
-  std::mt19937_64 random(format::ReplaySeed());
-  const std::vector<std::string> golden = format::FilesOf("testdata/format/v1");
+  std::mt19937_64 random(base::ReplaySeed());
+  const std::vector<std::string> golden = base::FilesOf("testdata/format/v1");
   ASSERT_FALSE(golden.empty());
   for (const FuzzTarget& target : kFuzzTargets) {
-    std::vector<std::string> inputs = format::FilesOf(std::string("testdata/fuzz/") + target.name);
+    std::vector<std::string> inputs = base::FilesOf(std::string("testdata/fuzz/") + target.name);
     inputs.insert(inputs.end(), golden.begin(), golden.end());
     for (int round = 0; round < 1000; ++round) {
-      target.run(format::Damage(inputs[random() % inputs.size()], &random));
+      target.run(base::Damage(inputs[random() % inputs.size()], &random));
     }
   }
 }

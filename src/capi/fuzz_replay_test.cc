@@ -5,19 +5,19 @@
 
 #include <random>
 
+#include "base/fuzz_replay.h"
 #include "capi/fuzz_targets.h"
-#include "format/fuzz_replay.h"
 
 namespace cairn::capi {
 namespace {
 
 TEST(CApiFuzzReplay, SurvivesEveryKeptScriptAndRandomOnes) {
-  const auto scripts = format::FilesOf("testdata/fuzz/c_api");
+  const auto scripts = base::FilesOf("testdata/fuzz/c_api");
   ASSERT_FALSE(scripts.empty());
   for (const std::string& script : scripts) FuzzCApi(script);
-  std::mt19937_64 random(format::ReplaySeed());
+  std::mt19937_64 random(base::ReplaySeed());
   for (int round = 0; round < 500; ++round) {
-    FuzzCApi(format::Damage(scripts[random() % scripts.size()], &random));
+    FuzzCApi(base::Damage(scripts[random() % scripts.size()], &random));
   }
 }
 

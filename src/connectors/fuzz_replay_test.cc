@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <random>
 
@@ -14,19 +15,24 @@
 namespace cairn::connectors {
 namespace {
 
-void Replay(const std::string& target, const std::string& format) {
+void Replay(const std::string& target, const std::function<void(std::string_view)>& run) {
   size_t inputs = 0;
   for (const auto& entry : std::filesystem::directory_iterator("testdata/fuzz/" + target)) {
     SCOPED_TRACE(entry.path().string());
     std::ifstream in(entry.path(), std::ios::binary);
-    FuzzLines(std::string(std::istreambuf_iterator<char>(in), {}), format);
+    run(std::string(std::istreambuf_iterator<char>(in), {}));
     ++inputs;
   }
   EXPECT_GT(inputs, 0U);
 }
 
-TEST(FuzzReplay, NdjsonLines) { Replay("ndjson_lines", "ndjson"); }
-TEST(FuzzReplay, CsvLines) { Replay("csv_lines", "csv"); }
+TEST(FuzzReplay, NdjsonLines) {
+  Replay("ndjson_lines", [](std::string_view bytes) { FuzzLines(bytes, "ndjson"); });
+}
+TEST(FuzzReplay, CsvLines) {
+  Replay("csv_lines", [](std::string_view bytes) { FuzzLines(bytes, "csv"); });
+}
+TEST(FuzzReplay, SplitPositions) { Replay("split_position", FuzzSplitPosition); }
 
 /// Some bytes of `text` overwritten, removed, doubled or swapped for ones that mean something.
 std::string Damaged(std::string text, std::mt19937_64* random) {

@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "connectors/factory.h"
+#include "connectors/file_split.h"
 #include "connectors/row_text.h"
 #include "env/memory_file_system.h"
 
@@ -67,6 +68,15 @@ inline FuzzRead ReadForFuzz(env::FileSystem* files, const std::string& format, u
   result.rows = buffer.view();
   result.ok = true;
   return result;
+}
+
+/// A position as it comes from a manifest: what is accepted is written the same again.
+inline void FuzzSplitPosition(std::string_view bytes) {
+  const auto position = ParseSplitPosition(bytes, "file#0");
+  if (!position.ok()) return;
+  const std::string json = ToJson(*position);
+  const auto again = ParseSplitPosition(json, "file#0");
+  CAIRN_CHECK(again.ok() && ToJson(*again) == json);
 }
 
 inline void FuzzLines(std::string_view bytes, const std::string& format) {

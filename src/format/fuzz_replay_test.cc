@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <random>
 
-#include "format/fuzz_replay.h"
+#include "base/fuzz_replay.h"
 #include "format/fuzz_targets.h"
 
 namespace cairn::format {
@@ -16,27 +16,27 @@ namespace fs = std::filesystem;
 
 TEST(FuzzReplay, FindsInputsForEveryTarget) {
   for (const FuzzTarget& target : kFuzzTargets) {
-    EXPECT_FALSE(FilesOf(fs::path("testdata/fuzz") / target.name).empty()) << target.name;
+    EXPECT_FALSE(base::FilesOf(fs::path("testdata/fuzz") / target.name).empty()) << target.name;
   }
 }
 
 TEST(FuzzReplay, SurvivesEveryKeptInput) {
   for (const FuzzTarget& target : kFuzzTargets) {
-    for (const std::string& bytes : FilesOf(fs::path("testdata/fuzz") / target.name)) {
+    for (const std::string& bytes : base::FilesOf(fs::path("testdata/fuzz") / target.name)) {
       target.run(bytes);
     }
   }
 }
 
 TEST(FuzzReplay, SurvivesRandomDamageOfGoodInputs) {
-  std::mt19937_64 random(ReplaySeed());
-  const std::vector<std::string> golden = FilesOf("testdata/format/v1");
+  std::mt19937_64 random(base::ReplaySeed());
+  const std::vector<std::string> golden = base::FilesOf("testdata/format/v1");
   ASSERT_FALSE(golden.empty());
   for (const FuzzTarget& target : kFuzzTargets) {
-    std::vector<std::string> inputs = FilesOf(fs::path("testdata/fuzz") / target.name);
+    std::vector<std::string> inputs = base::FilesOf(fs::path("testdata/fuzz") / target.name);
     inputs.insert(inputs.end(), golden.begin(), golden.end());
     for (int round = 0; round < 4000; ++round) {
-      target.run(Damage(inputs[random() % inputs.size()], &random));
+      target.run(base::Damage(inputs[random() % inputs.size()], &random));
     }
   }
 }

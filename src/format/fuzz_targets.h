@@ -12,11 +12,12 @@
 
 #include "base/check.h"
 #include "format/canonical_stream.h"
+#include "format/checkpoint_sidecars.h"
 #include "format/frame.h"
 #include "format/keys.h"
 #include "format/manifest.h"
-#include "format/partition_manifest.h"
 #include "format/object.h"
+#include "format/partition_manifest.h"
 #include "format/row_codec.h"
 #include "format/store_records.h"
 #include "format/topn_codec.h"
@@ -122,6 +123,12 @@ inline void FuzzCanonicalStream(std::string_view bytes) {
 inline void FuzzSidecar(std::string_view bytes) {
   const auto sidecar = ParseSidecar(bytes);
   if (sidecar.ok()) CAIRN_CHECK(*ParseSidecar(SerializeSidecar(*sidecar)) == *sidecar);
+  if (const auto state = ParseStateSidecar(bytes); state.ok()) {
+    CAIRN_CHECK(*ParseStateSidecar(*SerializeStateSidecar(*state)) == *state);
+  }
+  if (const auto sinks = ParseSinkStatuses(bytes); sinks.ok()) {
+    CAIRN_CHECK(*ParseSinkStatuses(*SerializeSinkStatuses(*sinks)) == *sinks);
+  }
   const auto tag = ParseFramePartTag(bytes);
   if (tag.ok()) CAIRN_CHECK(PackFramePartTag(*tag) == bytes);
   const auto versions = ParseStateVersions(bytes);

@@ -13,13 +13,14 @@
 #include <string>
 #include <vector>
 
-namespace cairn::format {
+namespace cairn::base {
 
 /// The files of a directory; none when it is not there.
 inline std::vector<std::string> FilesOf(const std::filesystem::path& directory) {
   std::vector<std::string> files;
   if (!std::filesystem::is_directory(directory)) return files;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    if (!entry.is_regular_file()) continue;
     std::ifstream in(entry.path(), std::ios::binary);
     files.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
   }
@@ -64,4 +65,4 @@ inline std::string Damage(std::string bytes, std::mt19937_64* random) {
   return bytes;
 }
 
-}  // namespace cairn::format
+}  // namespace cairn::base
