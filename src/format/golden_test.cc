@@ -7,9 +7,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "base/coding.h"
+#include "base/hash.h"
 #include "format/canonical_stream.h"
 #include "format/changelog_stream.h"
 #include "format/manifest_testing.h"
@@ -370,6 +372,27 @@ TEST(Golden, WrittenChangelogs) {
                                                             Fixed64(2),
                                                         ""}}));
   }
+}
+
+// SHA256SUMS names every frozen file: none changes, goes, or comes without being named.
+TEST(Golden, NoFrozenFileHasChanged) {
+  std::map<std::string, std::string> frozen;
+  std::ifstream sums(std::string(kDirectory) + "SHA256SUMS");
+  ASSERT_TRUE(sums.good());
+  for (std::string digest, name; sums >> digest >> name;) frozen[name] = digest;
+  EXPECT_GT(frozen.size(), 14u);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(kDirectory)) {
+    const std::string name = std::filesystem::relative(entry.path(), kDirectory).string();
+    if (!entry.is_regular_file() || name == "README.md" || name == "SHA256SUMS") continue;
+    std::ifstream in(entry.path(), std::ios::binary);
+    std::ostringstream bytes;
+    bytes << in.rdbuf();
+    const auto found = frozen.find(name);
+    ASSERT_NE(found, frozen.end()) << name << " is not in SHA256SUMS: see README.md";
+    EXPECT_EQ(base::Sha256::HexOf(bytes.str()), found->second) << name << " has changed";
+    frozen.erase(found);
+  }
+  EXPECT_TRUE(frozen.empty()) << frozen.begin()->first << " is gone";
 }
 
 }  // namespace
