@@ -9,9 +9,16 @@
 //   ckpt.s3.*      requests of a checkpoint, and how many wait for each other
 //   restore.s3     a restore against a download of the same bytes
 //   validate.16MiB reading and checking the largest manifest
+//   viewlog.*      rows of a view's log: written with a checkpoint against bare writes with fsync,
+//   read
+//                  back against reading the files, and how often small appends are written again
 //
 // The S3 cases talk to the server of CAIRN_BENCH_S3 (an s3:// URI; credentials as for any client).
 // CAIRN_BENCH_DIR says where the files go.
+#include <arrow/array.h>
+#include <arrow/builder.h>
+#include <arrow/record_batch.h>
+#include <arrow/type.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -24,11 +31,15 @@
 
 #include "cairn/table.h"
 #include "checkpoint/executor.h"
+#include "checkpoint/inspect.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/place.h"
 #include "checkpoint/recovery.h"
 #include "checkpoint/store.h"
+#include "checkpoint/view_log_reader.h"
+#include "checkpoint/view_log_writer.h"
 #include "env/fault_file_system.h"
+#include "env/memory_file_system.h"
 #include "env/s3/s3_object_store.h"
 #include "format/manifest.h"
 #include "format/manifest_testing.h"
@@ -283,6 +294,124 @@ void ManifestCase(Report* report) {
               "less", "the aim", 200);
 }
 
+// --- view logs -----------------------------------------------------------------------------------
+
+/// Rows of a number, a text of 100 bytes and a time.
+std::shared_ptr<arrow::RecordBatch> LogRows(int64_t rows) {
+  const auto time = arrow::timestamp(arrow::TimeUnit::MICRO);
+  arrow::Int64Builder number;
+  arrow::StringBuilder text;
+  arrow::TimestampBuilder at(time, arrow::default_memory_pool());
+  for (int64_t i = 0; i < rows; ++i) {
+    if (!number.Append(i).ok() || !text.Append(std::string(100, 'x')).ok() || !at.Append(i).ok()) {
+      Fail("no rows to append");
+    }
+  }
+  const auto schema =
+      arrow::schema({arrow::field("number", arrow::int64()), arrow::field("text", arrow::utf8()),
+                     arrow::field("at", time)});
+  return arrow::RecordBatch::Make(schema, rows, {*number.Finish(), *text.Finish(), *at.Finish()});
+}
+
+/// A store, and a view that keeps a log of one partition.
+class LogWriter {
+ public:
+  LogWriter(env::FileSystem* files, const std::string& place, uint64_t segment_bytes) {
+    checkpoint::StoreOptions options = StoreOptions();
+    options.view_log_segment_bytes = segment_bytes;
+    store_ = Check(checkpoint::OpenStoreAt(files, place, options));
+    (void)Check(store_->Recover());
+    writer_ = Check(checkpoint::ViewLogWriter::Open(
+        {"rows", "018f0000-0000-7000-8000-000000000001", LogRows(0)->schema(), "at"}));
+  }
+  void Append(const std::shared_ptr<arrow::RecordBatch>& batch) {
+    Check(writer_->Append(0, batch));
+  }
+  checkpoint::PersistedCut Checkpoint() {
+    checkpoint::CapturedCut captured;
+    captured.sources.push_back({"in", {{"file#0", "0", false}}});
+    captured.view_logs.push_back(writer_->Capture());
+    checkpoint::InlineExecutor executor;
+    const base::CheckpointId id = Check(store_->NextId());
+    const auto persisted = Check(store_->Persist(id, captured, &executor));
+    Check(store_->Commit(persisted));
+    writer_->Committed(captured.view_logs[0]);
+    return persisted;
+  }
+  checkpoint::CheckpointStore* store() { return store_.get(); }
+
+ private:
+  std::unique_ptr<checkpoint::CheckpointStore> store_;
+  std::unique_ptr<checkpoint::ViewLogWriter> writer_;
+};
+
+uint64_t ReadLog(const std::string& place) {
+  const auto cut = Check(checkpoint::CutReader::Open(env::PosixFileSystem(), place, std::nullopt));
+  const auto log =
+      Check(checkpoint::ViewLogReader::Open(cut->objects(), cut->shared_manifest(), "rows"));
+  const auto scan = Check(log->Scan(0, {}));
+  uint64_t rows = 0;
+  while (const auto batch = Check(scan->Next())) {
+    rows += static_cast<uint64_t>(batch->rows->num_rows());
+  }
+  return rows;
+}
+
+int WriteAll(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t done = ::write(fd, bytes.data(), bytes.size());
+    if (done <= 0) return -1;
+    bytes.remove_prefix(static_cast<size_t>(done));
+  }
+  return 0;
+}
+
+void ViewLogCases(Report* report, const std::string& directory) {
+  constexpr int64_t kBatchRows = 8192;
+  const uint64_t batches = report->quick() ? 8 : 64;
+  const auto batch = LogRows(kBatchRows);
+  std::vector<double> write, bare, read, files;
+  for (int rep = 0; rep < 5; ++rep) {
+    const std::string place = directory + "/log" + std::to_string(rep);
+    LogWriter log(env::PosixFileSystem(), place, uint64_t{16} << 20);
+    for (uint64_t i = 0; i < batches; ++i) log.Append(batch);
+    uint64_t bytes = 0;
+    write.push_back(TimeWallMs([&] { bytes = log.Checkpoint().view_log_bytes_new; }));
+    const std::string blank(bytes, 'x');
+    bare.push_back(TimeWallMs([&] {
+      const int fd = open((directory + "/bare").c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
+      if (fd < 0 || WriteAll(fd, blank) != 0 || fsync(fd) != 0) Fail("a bare write failed");
+      close(fd);
+    }));
+    read.push_back(TimeWallMs([&] {
+      if (ReadLog(place) != batches * uint64_t{kBatchRows}) Fail("the log does not hold every row");
+    }));
+    files.push_back(TimeWallMs([&] {
+      (void)Check(env::ReadWholeFile(env::PosixFileSystem(), directory + "/bare", bytes));
+    }));
+  }
+  report->Add("viewlog.write", Median(write), "ms", "less", "a bare write and fsync", Median(bare));
+  report->Add("viewlog.read", Median(read), "ms", "less", "reading the bytes", Median(files));
+
+  // Many small checkpoints: what merging writes, over what was appended.
+  const auto few = LogRows(128);
+  env::MemoryFileSystem memory;
+  LogWriter log(&memory, "/place", uint64_t{1} << 20);
+  uint64_t written = 0;
+  uint64_t first = 0;
+  const int checkpoints = report->quick() ? 200 : 1000;
+  for (int i = 0; i < checkpoints; ++i) {
+    log.Append(few);
+    const uint64_t bytes = log.Checkpoint().view_log_bytes_new;
+    if (i == 0) first = bytes;
+    written += bytes;
+    (void)log.store()->Retire();
+  }
+  report->Add("viewlog.amplification",
+              static_cast<double>(written) / static_cast<double>(first * checkpoints), "x", "less",
+              "every row written once", 1);
+}
+
 }  // namespace
 }  // namespace cairn::bench
 
@@ -295,6 +424,7 @@ int main(int argc, char** argv) {
   std::filesystem::create_directories(directory);
   if (report.Wants("manifest")) cairn::bench::ManifestCase(&report);
   if (report.Wants("local")) cairn::bench::LocalCases(&report, directory);
+  if (report.Wants("viewlog")) cairn::bench::ViewLogCases(&report, directory);
   if (const char* bucket = std::getenv("CAIRN_BENCH_S3"); bucket != nullptr && report.Wants("s3")) {
     cairn::bench::BucketCases(&report, bucket);
   }

@@ -34,7 +34,8 @@ CASES = {
     "checkpoint": [f"ckpt.1M.{share}{kind}" for share in ("1pct", "10pct", "100pct")
                    for kind in ("", ".bytes")]
                   + ["ckpt.fsyncs", "commit.local", "validate.16MiB", "interval.100ms",
-                     "ckpt.s3.round_trips", "ckpt.s3.puts", "restore.s3"],
+                     "ckpt.s3.round_trips", "ckpt.s3.puts", "restore.s3",
+                     "viewlog.write", "viewlog.read", "viewlog.amplification"],
     "nexmark": [f"{query}.{source}.p{p}.{mode}" for query in ("q19", "counts")
                 for source in ("csv", "ndjson", "parquet", "generator") for p in (1, 2)
                 for mode in ("plain", "checkpoints")]

@@ -17,11 +17,14 @@ constexpr uint64_t kCopyBytes = 8 << 20;
 /// Checks the frames that lie in one object, as its bytes pass by.
 class PassingFrames {
  public:
-  PassingFrames(const format::CheckpointManifest& manifest, const format::StateChunkId& chunk) {
+  PassingFrames(const format::CheckpointManifest& manifest, const std::string& key) {
+    const auto lies_here = [&](const format::StateChunkId& chunk) {
+      return StateObjectKey(chunk.checkpoint_id) == key;
+    };
     for (const format::StateFrame& frame : manifest.state_frames) {
-      if (frame.chunk == chunk) frames_.push_back({frame.range, frame.crc32c});
+      if (lies_here(frame.chunk)) frames_.push_back({frame.range, frame.crc32c});
     }
-    if (manifest.prepared_sink_frame && manifest.node_data.chunk == chunk) {
+    if (manifest.prepared_sink_frame && lies_here(manifest.node_data.chunk)) {
       frames_.push_back(
           {manifest.prepared_sink_frame->range, manifest.prepared_sink_frame->crc32c});
     }
@@ -62,13 +65,13 @@ class PassingFrames {
 };
 
 /// True when `to` has all bytes of the object: an earlier copy came so far.
-Result<bool> IsThere(env::ObjectStore* from, env::ObjectStore* to, const ObjectExtent& object) {
-  const Result<env::ObjectInfo> info = to->Head(object.key());
+Result<bool> IsThere(env::ObjectStore* from, env::ObjectStore* to, const StoredObject& object) {
+  const Result<env::ObjectInfo> info = to->Head(object.key);
   if (!info.ok()) {
     if (info.status().code() == StatusCode::kNotFound) return false;
     return info.status();
   }
-  const auto other = Status::AlreadyExists(object.key() + " is there already, with other bytes");
+  const auto other = Status::AlreadyExists(object.key + " is there already, with other bytes");
   if (info->size != object.length) return other;
   std::string ours;
   std::string theirs;
@@ -76,38 +79,38 @@ Result<bool> IsThere(env::ObjectStore* from, env::ObjectStore* to, const ObjectE
     const uint64_t size = std::min(kCopyBytes, object.length - at);
     ours.resize(size);
     theirs.resize(size);
-    CAIRN_RETURN_IF_ERROR(from->ReadRange(object.key(), at, ours));
-    CAIRN_RETURN_IF_ERROR(to->ReadRange(object.key(), at, theirs));
+    CAIRN_RETURN_IF_ERROR(from->ReadRange(object.key, at, ours));
+    CAIRN_RETURN_IF_ERROR(to->ReadRange(object.key, at, theirs));
     if (ours != theirs) return other;
   }
   return true;
 }
 
 Status CopyObject(env::ObjectStore* from, env::ObjectStore* to,
-                  const format::CheckpointManifest& manifest, const ObjectExtent& object,
+                  const format::CheckpointManifest& manifest, const StoredObject& object,
                   const std::function<void(uint64_t)>& copied) {
   CAIRN_ASSIGN_OR_RETURN(const bool there, IsThere(from, to, object));
   if (!there) {
     CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<env::ObjectWriter> writer,
-                           to->NewLargeWriter(object.key(), object.length));
-    PassingFrames frames(manifest, object.chunk);
+                           to->NewLargeWriter(object.key, object.length));
+    PassingFrames frames(manifest, object.key);
     std::string bytes;
     for (uint64_t at = 0; at < object.length; at += kCopyBytes) {
       bytes.resize(std::min(kCopyBytes, object.length - at));
-      Status read = from->ReadRange(object.key(), at, bytes);
+      Status read = from->ReadRange(object.key, at, bytes);
       if (read.code() == StatusCode::kNotFound) {
-        return Status::Corruption("object " + object.key() + " is missing");
+        return Status::Corruption("object " + object.key + " is missing");
       }
       CAIRN_RETURN_IF_ERROR(read);
       const Status whole = frames.Take(bytes);
-      if (!whole.ok()) return whole.WithContext("object " + object.key());
+      if (!whole.ok()) return whole.WithContext("object " + object.key);
       CAIRN_RETURN_IF_ERROR(writer->Append(bytes));
       copied(bytes.size());
     }
     CAIRN_RETURN_IF_ERROR(writer->Finish());
   }
   // No manifest follows in this directory, which would make the name durable.
-  return to->SyncName(object.key());
+  return to->SyncName(object.key);
 }
 
 format::DecisionHead HeadOfCopy(const Place& place, const format::CutReference& cut) {
@@ -138,10 +141,10 @@ Result<CopyReport> CopyCut(env::ObjectStore* from, const Place& place,
   CAIRN_ASSIGN_OR_RETURN(const auto manifest, ReadManifest(from, place, cut));
   CAIRN_ASSIGN_OR_RETURN(const env::VersionedBytes manifest_bytes,
                          from->Get(ManifestKey(cut.id), format::kManifestBytesMax));
-  const std::vector<ObjectExtent> objects = ObjectsOf(*manifest);
+  const std::vector<StoredObject> objects = StoredObjectsOf(*manifest);
   CopyReport report;
   uint64_t total = 0;
-  for (const ObjectExtent& object : objects) total += object.length;
+  for (const StoredObject& object : objects) total += object.length;
 
   format::StoreFormat format = *place.format;
   format.durability = "full";
@@ -150,7 +153,7 @@ Result<CopyReport> CopyCut(env::ObjectStore* from, const Place& place,
                          format::SerializeDeploymentIdentity(*place.identity));
   CAIRN_RETURN_IF_ERROR(CreateRecord(to, std::string(kFormatKey), format_bytes));
   CAIRN_RETURN_IF_ERROR(CreateRecord(to, std::string(kIdentityKey), identity_bytes));
-  for (const ObjectExtent& object : objects) {
+  for (const StoredObject& object : objects) {
     CAIRN_RETURN_IF_ERROR(CopyObject(from, to, *manifest, object, [&](uint64_t bytes) {
       report.bytes += bytes;
       if (progress) progress(report.bytes, total);

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +17,11 @@
 #include "cairn/hash.h"
 #include "cairn/view.h"
 #include "state/state_table.h"
+
+namespace arrow {
+class RecordBatch;
+class Schema;
+}  // namespace arrow
 
 namespace cairn::checkpoint {
 
@@ -80,12 +87,36 @@ struct CapturedSubtask {
   std::optional<uint64_t> committed_epoch;
 };
 
+/// How much of a view log is kept. Of each partition the oldest segments go, whole ones, once what
+/// is left still holds what is asked for; the newest one always stays. Nothing = no bound.
+struct ViewLogRetention {
+  /// Rows at most so much older than the newest event time of the log stay.
+  std::optional<int64_t> event_time_ms;
+  std::optional<uint64_t> rows;   ///< of each partition
+  std::optional<uint64_t> bytes;  ///< of each partition's objects
+  friend bool operator==(const ViewLogRetention&, const ViewLogRetention&) = default;
+};
+
+/// What an append-only view is, and the rows that one subtask appended to it since the last
+/// committed cut. Subtasks append to partitions of their own.
+struct CapturedViewLog {
+  std::string view;
+  std::string generation;  ///< UUID: drawn when the view is made
+  std::shared_ptr<arrow::Schema> schema;
+  std::optional<std::string> event_time;  ///< name of a timestamp column, or a bigint one of ms
+  uint32_t partitions = 1;
+  ViewLogRetention retention;
+  std::map<uint32_t, std::vector<std::shared_ptr<arrow::RecordBatch>>> appended;  ///< by partition
+};
+
 /// Everything one checkpoint saves.
 struct CapturedCut {
   uint32_t parallelism = 1;
   std::vector<CapturedSubtask> subtasks;
   std::vector<SourceOffsets> sources;  ///< all of the pipeline's
   std::vector<PreparedSink> sinks;     ///< those with pieces
+  /// Every view that keeps a log, with rows or without. A log that is not here ends with this cut.
+  std::vector<CapturedViewLog> view_logs;
 };
 
 /// Rows of one frame or operator: what a restore must account for.

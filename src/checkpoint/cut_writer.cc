@@ -456,7 +456,8 @@ Result<WrittenObject> WriteObject(env::ObjectStore* objects, const CapturedCut& 
 
 Result<CheckpointManifest> MakeManifest(const CapturedCut& captured, const CutPlan& plan,
                                         const ManifestFrame& deployment, const Attempt& attempt,
-                                        const WrittenObject& written) {
+                                        const WrittenObject& written,
+                                        std::vector<format::ViewLog> view_logs) {
   const CheckpointManifest* const base = attempt.built_on;
   CheckpointManifest manifest;
   manifest.checkpoint_id = attempt.id;
@@ -495,6 +496,7 @@ Result<CheckpointManifest> MakeManifest(const CapturedCut& captured, const CutPl
     manifest.prepared_sinks.push_back(std::move(row.record));
   }
   manifest.prepared_sink_frame = written.sink_frame;
+  manifest.view_logs = std::move(view_logs);
   return manifest;
 }
 

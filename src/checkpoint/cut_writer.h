@@ -67,6 +67,7 @@ Result<WrittenObject> WriteObject(env::ObjectStore* objects, const CapturedCut& 
 Result<format::CheckpointManifest> MakeManifest(const CapturedCut& captured, const CutPlan& plan,
                                                 const ManifestFrame& deployment,
                                                 const Attempt& attempt,
-                                                const WrittenObject& written);
+                                                const WrittenObject& written,
+                                                std::vector<format::ViewLog> view_logs);
 
 }  // namespace cairn::checkpoint

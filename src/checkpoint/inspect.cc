@@ -11,13 +11,15 @@
 #include "base/hash.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/loaded_cut.h"
+#include "checkpoint/view_log_objects.h"
 #include "env/object_place.h"
 #include "format/object.h"
 
 namespace cairn::checkpoint {
 
 /// The objects of one cut. Of a directory they are open files, which a deletion leaves readable; of
-/// a bucket they are read where they lie. Nothing else can be read, and nothing written.
+/// a bucket they are read where they lie, and so are segments of view logs. Nothing else can be
+/// read, and nothing written.
 class CutObjects final : public env::ObjectStore {
  public:
   /// `bucket` = null: files of `directory`.
@@ -31,7 +33,7 @@ class CutObjects final : public env::ObjectStore {
   Status Add(const ObjectExtent& object) {
     const std::string key = object.key();
     if (bucket_ != nullptr) {
-      CAIRN_RETURN_IF_ERROR(CheckObject(bucket_.get(), object));
+      CAIRN_RETURN_IF_ERROR(CheckObject(bucket_.get(), {key, object.length}));
       objects_[key] = {nullptr, object.length};
       return {};
     }
@@ -55,14 +57,25 @@ class CutObjects final : public env::ObjectStore {
 
   bool is_remote() const override { return bucket_ != nullptr; }
   Status ReadRange(const std::string& key, uint64_t offset, std::span<char> out) override {
-    CAIRN_ASSIGN_OR_RETURN(const Object* object, Find(key));
-    if (object->file != nullptr) return object->file->ReadExactly(offset, out);
-    const Status read = bucket_->ReadRange(key, offset, out);
+    Status read;
+    if (key.starts_with(kViewLogsPrefix)) {
+      read = ReadSegment(key, offset, out);
+    } else {
+      CAIRN_ASSIGN_OR_RETURN(const Object* object, Find(key));
+      if (object->file != nullptr) return object->file->ReadExactly(offset, out);
+      read = bucket_->ReadRange(key, offset, out);
+    }
     if (read.code() != StatusCode::kNotFound) return read;
     return Status::Unavailable(key + " was deleted while it was read: the job has retired this " +
                                "checkpoint. Try again with a newer one");
   }
   Result<env::ObjectInfo> Head(const std::string& key) override {
+    if (key.starts_with(kViewLogsPrefix)) {
+      if (bucket_ != nullptr) return bucket_->Head(key);
+      CAIRN_ASSIGN_OR_RETURN(const env::FileInfo info,
+                             files_->Stat(env::JoinPath(directory_, key)));
+      return env::ObjectInfo{key, info.size, 0};
+    }
     CAIRN_ASSIGN_OR_RETURN(const Object* object, Find(key));
     return env::ObjectInfo{key, object->size, 0};
   }
@@ -88,6 +101,11 @@ class CutObjects final : public env::ObjectStore {
 
   static Status Refused() {
     return Status::Internal("the objects of an inspected cut are read by range only");
+  }
+  Status ReadSegment(const std::string& key, uint64_t offset, std::span<char> out) const {
+    if (bucket_ != nullptr) return bucket_->ReadRange(key, offset, out);
+    CAIRN_ASSIGN_OR_RETURN(const auto file, files_->OpenForRead(env::JoinPath(directory_, key)));
+    return file->ReadExactly(offset, out);
   }
   Result<const Object*> Find(const std::string& key) const {
     const auto found = objects_.find(key);
@@ -148,6 +166,8 @@ Result<Place> OpenPlace(env::FileSystem* files, const std::string& directory) {
 }
 
 CutReader::~CutReader() = default;
+
+env::ObjectRanges* CutReader::objects() const { return objects_.get(); }
 
 std::string CutReader::ObjectKey(const format::StateChunkId& chunk) {
   return StateObjectKey(chunk.checkpoint_id);
@@ -258,6 +278,22 @@ void CutReader::VerifySinkFrame(CutVerdict* verdict) const {
   verdict->bytes += manifest_->prepared_sink_frame->range.length;
 }
 
+void CutReader::VerifyViewLogs(CutVerdict* verdict) const {
+  for (const format::ViewLog& log : manifest_->view_logs) {
+    for (const format::ViewLogSegment& segment : log.segments) {
+      Status checked =
+          CheckObject(objects_.get(), {ViewLogSegmentKey(log, segment), segment.object_length});
+      if (checked.ok()) checked = ReadViewLogSegment(objects_.get(), log, segment).status();
+      if (!checked.ok()) {
+        verdict->problems.push_back(std::string(checked.message()));
+        continue;
+      }
+      ++verdict->segments;
+      verdict->bytes += segment.object_length;
+    }
+  }
+}
+
 CutVerdict CutReader::Verify(const VerifyProgress& progress) const {
   CutVerdict verdict;
   verdict.problems = problems_;
@@ -282,6 +318,7 @@ CutVerdict CutReader::Verify(const VerifyProgress& progress) const {
     verdict.bytes += frame.range.length;
   }
   VerifySinkFrame(&verdict);
+  VerifyViewLogs(&verdict);
   return verdict;
 }
 

@@ -6,8 +6,9 @@
 // Threads: a reader belongs to one thread.
 //
 // Invariants
-//  1. Of a directory, every object of the cut is open before Open returns: retention may delete the
-//     cut meanwhile and the reader still reads it whole. Of a bucket, what is gone is said to be.
+//  1. Of a directory, every object of the cut's frames is open before Open returns: retention may
+//     delete the cut meanwhile and the reader still reads its state whole. Of a bucket, and of view
+//     logs, what is gone is said to be.
 //  2. Nothing is believed unchecked: the manifest against the head's digest, frames against theirs.
 #pragma once
 
@@ -46,6 +47,7 @@ struct LoadedFrame {
 struct CutVerdict {
   uint64_t frames = 0;  ///< checked, sink frames included
   uint64_t objects = 0;
+  uint64_t segments = 0;  ///< of view logs
   uint64_t entries = 0;
   uint64_t bytes = 0;
   /// One line for each thing that is damaged or missing; empty = the cut is valid.
@@ -76,6 +78,12 @@ class CutReader {
 
   const Place& place() const { return place_; }
   const format::CheckpointManifest& manifest() const { return *manifest_; }
+  const std::shared_ptr<const format::CheckpointManifest>& shared_manifest() const {
+    return manifest_;
+  }
+  /// What a ViewLogReader reads segments from. They may be retired meanwhile: unlike the objects of
+  /// frames they are opened when they are read, as there may be very many.
+  env::ObjectRanges* objects() const;
   const std::string& directory() const { return directory_; }
   /// Where a chunk lies below the place: "nodes/1/checkpoints/…/state.arrow".
   static std::string ObjectKey(const format::StateChunkId& chunk);
@@ -94,7 +102,7 @@ class CutReader {
   Result<std::shared_ptr<const Cut>> AsCut() const;
 
   /// Check every byte that the cut depends on: objects and their lengths, their schema and footer,
-  /// each frame's CRC and SHA-256, its rows and their number.
+  /// each frame's CRC and SHA-256, its rows and their number; and so the segments of view logs.
   ///
   /// Cost:     reads its objects whole, one at a time in memory; frames of older ones twice.
   /// Blocks:   on reads of the whole cut.
@@ -106,6 +114,7 @@ class CutReader {
   void VerifySections(CutVerdict* verdict) const;
   void VerifyReferencedObjects(CutVerdict* verdict) const;
   void VerifySinkFrame(CutVerdict* verdict) const;
+  void VerifyViewLogs(CutVerdict* verdict) const;
 
   Place place_;
   std::shared_ptr<const format::CheckpointManifest> manifest_;

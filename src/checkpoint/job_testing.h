@@ -302,6 +302,7 @@ class TestJob {
     source.splits.push_back({"file#0", std::to_string(offset), false});
     captured.sources.push_back(source);
     if (!prepared.empty()) captured.sinks.push_back({"out", prepared});
+    if (add_to_capture) add_to_capture(&captured);
     return captured;
   }
 
@@ -387,6 +388,7 @@ class TestJob {
   std::vector<Subtask> subtasks;
   uint64_t offset = 0;
   std::vector<PreparedPiece> prepared;
+  std::function<void(CapturedCut*)> add_to_capture;  ///< what else a cut saves
   base::CheckpointId last_id;
   Result<RetireReport> retired = RetireReport{};
 

@@ -212,8 +212,8 @@ bool LoadedCut::ended() const {
 
 Status LoadedCut::CheckObjects() const {
   for (const ObjectExtent& object : ObjectsOf(manifest())) {
-    CAIRN_RETURN_IF_ERROR(
-        CheckObject(objects_, object).WithContext("checkpoint " + std::to_string(id().value)));
+    CAIRN_RETURN_IF_ERROR(CheckObject(objects_, {object.key(), object.length})
+                              .WithContext("checkpoint " + std::to_string(id().value)));
   }
   return {};
 }

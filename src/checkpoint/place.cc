@@ -181,14 +181,27 @@ std::vector<ObjectExtent> ObjectsOf(const format::CheckpointManifest& manifest) 
   return objects;
 }
 
-Status CheckObject(env::ObjectStore* objects, const ObjectExtent& object) {
-  const Result<env::ObjectInfo> found = objects->Head(object.key());
+std::vector<StoredObject> StoredObjectsOf(const format::CheckpointManifest& manifest) {
+  std::vector<StoredObject> objects;
+  for (const ObjectExtent& object : ObjectsOf(manifest)) {
+    objects.push_back({object.key(), object.length});
+  }
+  for (const format::ViewLog& log : manifest.view_logs) {
+    for (const format::ViewLogSegment& segment : log.segments) {
+      objects.push_back({ViewLogSegmentKey(log, segment), segment.object_length});
+    }
+  }
+  return objects;
+}
+
+Status CheckObject(env::ObjectStore* objects, const StoredObject& object) {
+  const Result<env::ObjectInfo> found = objects->Head(object.key);
   if (found.status().code() == StatusCode::kNotFound) {
-    return Status::Corruption("object " + object.key() + " is missing");
+    return Status::Corruption("object " + object.key + " is missing");
   }
   CAIRN_RETURN_IF_ERROR(found.status());
   if (found->size == object.length) return {};
-  return Status::Corruption("object " + object.key() + " has " + std::to_string(found->size) +
+  return Status::Corruption("object " + object.key + " has " + std::to_string(found->size) +
                             " bytes instead of " + std::to_string(object.length));
 }
 

@@ -59,7 +59,7 @@ Result<std::shared_ptr<const format::CheckpointManifest>> ReadManifest(
 Status ReplaceHead(env::ObjectStore* objects, const format::DecisionHead& head, Place* place,
                    bool* in_doubt);
 
-/// An object that a cut needs.
+/// An object that frames of a cut lie in.
 struct ObjectExtent {
   format::StateChunkId chunk;
   uint64_t length = 0;
@@ -69,10 +69,20 @@ struct ObjectExtent {
 /// The objects that the frames of a cut lie in: its own, when it wrote one, then the older ones.
 std::vector<ObjectExtent> ObjectsOf(const format::CheckpointManifest& manifest);
 
+/// An object by its name.
+struct StoredObject {
+  std::string key;
+  uint64_t length = 0;
+};
+
+/// Every object that a cut needs beside its manifest: those of its frames, then the segments of its
+/// view logs.
+std::vector<StoredObject> StoredObjectsOf(const format::CheckpointManifest& manifest);
+
 /// Check that an object is there with its length.
 ///
 /// Errors:   kCorruption, naming it · kUnavailable.
-Status CheckObject(env::ObjectStore* objects, const ObjectExtent& object);
+Status CheckObject(env::ObjectStore* objects, const StoredObject& object);
 
 /// Create `key` durably, reading back when an answer is lost.
 ///

@@ -25,7 +25,7 @@ Result<format::CutReference> ReadWholeCut(env::ObjectStore* objects, base::Check
   if (manifest.checkpoint_id != id || manifest.deployment_id != identity.deployment_id) {
     return Status::Corruption("it is of another checkpoint or deployment");
   }
-  for (const ObjectExtent& object : ObjectsOf(manifest)) {
+  for (const StoredObject& object : StoredObjectsOf(manifest)) {
     CAIRN_RETURN_IF_ERROR(CheckObject(objects, object));
   }
   format::CutReference reference;

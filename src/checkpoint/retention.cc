@@ -13,11 +13,12 @@ constexpr int64_t kUploadGraceMs = 3'600'000;
 }  // namespace
 
 void Retention::Add(const format::CheckpointManifest& manifest) {
-  std::set<base::CheckpointId>& needs = kept_[manifest.checkpoint_id];
-  needs.clear();
-  for (const ObjectExtent& object : ObjectsOf(manifest)) {
-    needs.insert(object.chunk.checkpoint_id);
+  std::vector<References::iterator> needs;
+  for (StoredObject& object : StoredObjectsOf(manifest)) {
+    needs.push_back(references_.try_emplace(std::move(object.key), 0).first);
+    ++needs.back()->second;
   }
+  kept_[manifest.checkpoint_id] = std::move(needs);
 }
 
 void Retention::AddUnreadable(base::CheckpointId id, Status why) {
@@ -25,21 +26,29 @@ void Retention::AddUnreadable(base::CheckpointId id, Status why) {
 }
 
 void Retention::Drop(base::CheckpointId id) {
-  auto found = kept_.find(id);
-  if (found != kept_.end()) {
-    dropped_[id] = std::move(found->second);
-    kept_.erase(found);
-  }
   // What an unreadable manifest referenced is not known: the next open nominates it.
   unreadable_.erase(id);
+  const auto found = kept_.find(id);
+  if (found == kept_.end()) return;
+  std::vector<std::string>& unneeded = dropped_[id];
+  for (const References::iterator& object : found->second) {
+    if (--object->second > 0) continue;
+    unneeded.push_back(object->first);
+    references_.erase(object);
+  }
+  kept_.erase(found);
 }
 
 void Retention::Nominate(base::CheckpointId id) {
   if (!kept_.contains(id) && !unreadable_.contains(id)) nominated_.insert(id);
 }
 
-Status Retention::DeleteObject(base::CheckpointId chunk, RetireReport* report) {
-  const std::string key = StateObjectKey(chunk);
+void Retention::NominateObject(std::string key) {
+  if (!references_.contains(key)) nominated_objects_.insert(std::move(key));
+}
+
+Status Retention::DeleteObject(const std::string& key, RetireReport* report) {
+  if (references_.contains(key)) return {};
   Result<env::ObjectInfo> info = objects_->Head(key);
   if (!info.ok()) {
     return info.status().code() == StatusCode::kNotFound ? Status() : info.status();
@@ -57,22 +66,22 @@ Status Retention::Run(RetireReport* report) {
         "retained checkpoint " + std::to_string(id.value) +
         " cannot be read, so nothing is deleted: " + std::string(why.message()));
   }
-  std::set<base::CheckpointId> needed;
-  for (const auto& [cut, objects] : kept_) needed.insert(objects.begin(), objects.end());
   while (!dropped_.empty()) {
     const auto& [cut, objects] = *dropped_.begin();
     CAIRN_RETURN_IF_ERROR(objects_->Delete(ManifestKey(cut)));
-    for (base::CheckpointId chunk : objects) {
-      if (!needed.contains(chunk)) CAIRN_RETURN_IF_ERROR(DeleteObject(chunk, report));
-    }
+    for (const std::string& key : objects) CAIRN_RETURN_IF_ERROR(DeleteObject(key, report));
     report->dropped.push_back(cut);
     dropped_.erase(dropped_.begin());
   }
   while (!nominated_.empty()) {
     const base::CheckpointId id = *nominated_.begin();
     CAIRN_RETURN_IF_ERROR(objects_->Delete(ManifestKey(id)));
-    if (!needed.contains(id)) CAIRN_RETURN_IF_ERROR(DeleteObject(id, report));
+    CAIRN_RETURN_IF_ERROR(DeleteObject(StateObjectKey(id), report));
     nominated_.erase(nominated_.begin());
+  }
+  while (!nominated_objects_.empty()) {
+    CAIRN_RETURN_IF_ERROR(DeleteObject(*nominated_objects_.begin(), report));
+    nominated_objects_.erase(nominated_objects_.begin());
   }
   return {};
 }
@@ -98,6 +107,17 @@ Result<std::vector<base::CheckpointId>> ListCheckpointIds(env::ObjectStore* obje
     if (id && (ids.empty() || ids.back() != *id)) ids.push_back(*id);
   }
   return ids;
+}
+
+Result<std::vector<ListedSegment>> ListViewLogSegments(env::ObjectStore* objects) {
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<env::ObjectInfo> found,
+                         objects->List(std::string(kViewLogsPrefix)));
+  std::vector<ListedSegment> segments;
+  for (const env::ObjectInfo& info : found) {
+    const std::optional<ViewLogSegmentName> name = ParseViewLogSegmentKey(info.key);
+    if (name) segments.push_back({info.key, name->origin});
+  }
+  return segments;
 }
 
 }  // namespace cairn::checkpoint

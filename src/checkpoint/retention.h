@@ -36,6 +36,8 @@ class Retention {
   void Drop(base::CheckpointId id);
   /// An attempt that was never committed left `id`'s directory behind.
   void Nominate(base::CheckpointId id);
+  /// A segment of a view log was found that perhaps no cut references.
+  void NominateObject(std::string key);
 
   /// Delete what no cut that counts references, of dropped and nominated ones.
   ///
@@ -44,13 +46,20 @@ class Retention {
   Status Run(RetireReport* report);
 
  private:
-  Status DeleteObject(base::CheckpointId chunk, RetireReport* report);
+  /// How many cuts that count need each object. Consecutive cuts share most of theirs, so a name is
+  /// kept once.
+  using References = std::map<std::string, uint32_t>;
+
+  Status DeleteObject(const std::string& key, RetireReport* report);
 
   env::ObjectStore* objects_;
-  std::map<base::CheckpointId, std::set<base::CheckpointId>> kept_;     // cut -> objects it needs
-  std::map<base::CheckpointId, Status> unreadable_;                     // cuts that count
-  std::map<base::CheckpointId, std::set<base::CheckpointId>> dropped_;  // cut -> its objects
-  std::set<base::CheckpointId> nominated_;                              // found, of no cut
+  References references_;
+  std::map<base::CheckpointId, std::vector<References::iterator>> kept_;
+  std::map<base::CheckpointId, Status> unreadable_;  // cuts that count
+  /// Cuts that no longer count, and the objects that no other cut needed when they went.
+  std::map<base::CheckpointId, std::vector<std::string>> dropped_;
+  std::set<base::CheckpointId> nominated_;  // directories found, of no cut
+  std::set<std::string> nominated_objects_;
 };
 
 /// Delete manifest and object of an attempt that no decision named, whatever of them there is.
@@ -62,5 +71,13 @@ env::AbandonedObjects UploadsOfEarlierIds(base::CheckpointId first);
 
 /// Ids that have a directory below nodes/1/checkpoints, ascending.
 Result<std::vector<base::CheckpointId>> ListCheckpointIds(env::ObjectStore* objects);
+
+/// A segment of a view log as a listing has it.
+struct ListedSegment {
+  std::string key;
+  base::CheckpointId origin;
+};
+/// Segments below view-log/. Other names there are not Cairn's and are left out.
+Result<std::vector<ListedSegment>> ListViewLogSegments(env::ObjectStore* objects);
 
 }  // namespace cairn::checkpoint

@@ -11,15 +11,12 @@
 
 #include "checkpoint/cut_writer.h"
 #include "checkpoint/layout.h"
-#include "checkpoint/lease.h"
 #include "checkpoint/loaded_cut.h"
 #include "checkpoint/pipeline.h"
 #include "checkpoint/place.h"
 #include "checkpoint/plan.h"
 #include "checkpoint/retention.h"
-#include "env/local_object_store.h"
-#include "env/object_place.h"
-#include "env/store_probe.h"
+#include "checkpoint/view_log_objects.h"
 #include "format/store_records.h"
 
 namespace cairn::checkpoint {
@@ -97,9 +94,14 @@ class Store final : public CheckpointStore {
     return base::MakeUuidV7(static_cast<uint64_t>(options_.clock->UnixMillis()),
                             options_.random->Next(), options_.random->Next());
   }
+  Result<WrittenViewLogs> WriteLogs(base::CheckpointId id, const CapturedCut& captured,
+                                    Executor* executor);
   /// Remove what an attempt left that was not committed; what cannot go now goes later.
   void Discard(base::CheckpointId id) {
     if (!DeleteUndecided(objects_.get(), id).ok()) retention_.Nominate(id);
+    for (const std::string& key : attempt_segments_) {
+      if (!objects_->Delete(key).ok()) retention_.NominateObject(key);
+    }
   }
 
   std::unique_ptr<env::ObjectStore> objects_;
@@ -116,6 +118,7 @@ class Store final : public CheckpointStore {
   ManifestPtr base_;  // null = no committed cut
   std::optional<PendingCut> pending_;
   base::CheckpointId last_attempt_;
+  std::vector<std::string> attempt_segments_;  // of view logs, that the last attempt may have made
 
   mutable std::mutex mutex_;  // guards what follows
   Place place_;
@@ -235,6 +238,17 @@ Status Store::SweepLeftovers() {
       std::string(kCheckpointsPrefix), UploadsOfEarlierIds(base::CheckpointId(next_id_)));
   if (ended.ok() && *ended > 0) {
     notes_.push_back("ended " + std::to_string(*ended) + " unfinished uploads");
+  }
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<ListedSegment> segments,
+                         ListViewLogSegments(objects_.get()));
+  for (const ListedSegment& segment : segments) {
+    // Of a process that has succeeded this one meanwhile: it may have been decided since.
+    if (segment.origin.value >= next_id_) continue;
+    if (segment.origin > latest) {
+      CAIRN_RETURN_IF_ERROR(objects_->Delete(segment.key));
+    } else {
+      retention_.NominateObject(segment.key);
+    }
   }
   return {};
 }
@@ -385,6 +399,16 @@ bool Store::HasExactlyOnceOutput(const CapturedCut& captured) const {
   return false;
 }
 
+Result<WrittenViewLogs> Store::WriteLogs(base::CheckpointId id, const CapturedCut& captured,
+                                         Executor* executor) {
+  ViewLogPlanOptions options;
+  options.segment_bytes = options_.view_log_segment_bytes;
+  if (options_.view_log_segment_limit != 0) options.segment_limit = options_.view_log_segment_limit;
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<ViewLogPlan> plans,
+                         PlanViewLogs(captured, base_.get(), options));
+  return WriteViewLogs(objects_.get(), plans, options, id, executor, &attempt_segments_);
+}
+
 Result<PersistedCut> Store::WriteCut(base::CheckpointId id, const CapturedCut& captured,
                                      bool materialize, Executor* executor) {
   Reach(Step::kPersist);
@@ -396,8 +420,9 @@ Result<PersistedCut> Store::WriteCut(base::CheckpointId id, const CapturedCut& c
   CAIRN_ASSIGN_OR_RETURN(
       const WrittenObject written,
       WriteObject(objects_.get(), captured, plan, deployment_, attempt, &buffers_, executor));
+  CAIRN_ASSIGN_OR_RETURN(const WrittenViewLogs logs, WriteLogs(id, captured, executor));
   CAIRN_ASSIGN_OR_RETURN(format::CheckpointManifest manifest,
-                         MakeManifest(captured, plan, deployment_, attempt, written));
+                         MakeManifest(captured, plan, deployment_, attempt, written, logs.logs));
   CAIRN_ASSIGN_OR_RETURN(const std::string bytes, format::SerializeManifest(manifest));
   Reach(Step::kManifest);
   CAIRN_RETURN_IF_ERROR(CreateRecord(objects_.get(), ManifestKey(id), bytes));
@@ -407,6 +432,10 @@ Result<PersistedCut> Store::WriteCut(base::CheckpointId id, const CapturedCut& c
   persisted.manifest_sha256 = base::Sha256::HexOf(bytes);
   persisted.manifest_length = bytes.size();
   persisted.has_object = written.summary.has_value();
+  persisted.view_log_rows_new = logs.rows_new;
+  persisted.view_log_segments_new = logs.segments_new;
+  persisted.view_log_bytes_new = logs.bytes_new;
+  persisted.problems = logs.problems;
   for (const format::StateFrame& frame : manifest.state_frames) {
     const bool is_new = frame.chunk == manifest.node_data.chunk;
     (is_new ? persisted.bytes_new : persisted.bytes_reused) += frame.range.length;
@@ -431,6 +460,7 @@ Result<PersistedCut> Store::Persist(base::CheckpointId id, const CapturedCut& ca
                             " is neither committed nor given up");
   }
   last_attempt_ = id;
+  attempt_segments_.clear();
   const bool materialize = materialize_next_.exchange(false, std::memory_order_acq_rel);
   Result<PersistedCut> persisted = WriteCut(id, captured, materialize, executor);
   if (!persisted.ok()) {
@@ -484,6 +514,9 @@ Status Store::Commit(const PersistedCut& persisted) {
   base_ = pending_->manifest;
   pending_.reset();
   retention_.Add(*base_);
+  // Those of a merge that failed halfway are in no manifest.
+  for (std::string& key : attempt_segments_) retention_.NominateObject(std::move(key));
+  attempt_segments_.clear();
   for (const format::CutReference& cut : before) {
     if (std::find(after.begin(), after.end(), cut) == after.end()) retention_.Drop(cut.id);
   }
@@ -540,59 +573,6 @@ Result<std::unique_ptr<CheckpointStore>> OpenStore(std::unique_ptr<env::ObjectSt
   auto store = std::make_unique<Store>(std::move(objects), std::move(lock), std::move(options));
   CAIRN_RETURN_IF_ERROR(store->Open());
   return std::unique_ptr<CheckpointStore>(std::move(store));
-}
-
-namespace {
-
-Result<OwnedObjects> OwnDirectory(env::FileSystem* files, const std::string& directory,
-                                  bool fsync) {
-  CAIRN_RETURN_IF_ERROR(env::CreateDirectories(files, directory, fsync));
-  OwnedObjects owned;
-  CAIRN_ASSIGN_OR_RETURN(owned.lock, files->Lock(env::JoinPath(directory, kLockName)));
-  CAIRN_ASSIGN_OR_RETURN(
-      std::unique_ptr<env::LocalObjectStore> objects,
-      env::LocalObjectStore::Open(files, directory,
-                                  {.fsync = fsync,
-                                   .sweep = true,
-                                   .sweep_directories = {"control", "deployment", "nodes"}}));
-  owned.objects = std::move(objects);
-  return owned;
-}
-
-Result<OwnedObjects> OwnBucket(env::FileSystem* files, const std::string& place,
-                               env::Clock* clock) {
-  CAIRN_ASSIGN_OR_RETURN(const auto probed, env::OpenBucket(files, place, env::kImpatientMs));
-  CAIRN_RETURN_IF_ERROR(env::VerdictOf(env::ProbeStore(probed.get(), env::SystemRandom())));
-  OwnedObjects owned;
-  CAIRN_ASSIGN_OR_RETURN(owned.objects, env::OpenBucket(files, place, env::kPatientMs));
-  CAIRN_ASSIGN_OR_RETURN(owned.lock, AcquireLease(owned.objects.get(), {.clock = clock}));
-  return owned;
-}
-
-}  // namespace
-
-Result<OwnedObjects> OwnPlace(env::FileSystem* files, const std::string& place, bool fsync,
-                              env::Clock* clock) {
-  Result<OwnedObjects> owned =
-      env::IsBucket(place) ? OwnBucket(files, place, clock) : OwnDirectory(files, place, fsync);
-  if (!owned.ok()) return owned.status().WithContext("checkpoints at " + place);
-  return owned;
-}
-
-Result<std::unique_ptr<CheckpointStore>> OpenStoreAt(env::FileSystem* files,
-                                                     const std::string& place,
-                                                     StoreOptions options) {
-  if (env::IsBucket(place)) options.fsync = true;  // a bucket has no other way
-  CAIRN_ASSIGN_OR_RETURN(OwnedObjects owned, OwnPlace(files, place, options.fsync, options.clock));
-  env::ObjectStore* objects = owned.objects.get();
-  Result<std::unique_ptr<CheckpointStore>> store =
-      OpenStore(std::move(owned.objects), std::move(owned.lock), std::move(options));
-  const std::string context = "checkpoints at " + place;
-  if (!store.ok()) return store.status().WithContext(context);
-  // The directories that all checkpoints share are no checkpoint's cost.
-  const Status prepared = objects->PrepareFor(std::string(kCheckpointsPrefix) + "any");
-  if (!prepared.ok()) return prepared.WithContext(context);
-  return store;
 }
 
 }  // namespace cairn::checkpoint

@@ -57,6 +57,10 @@ struct StoreOptions {
   uint32_t rebase_chunks = 64;
   /// Deltas up to so many bytes an operator never make a base due: changelog backends say 64 KiB.
   uint64_t rebase_bytes_min = 0;
+  /// Size at which a segment of a view log is ended.
+  uint64_t view_log_segment_bytes = uint64_t{16} << 20;
+  /// Most segments of view logs in one cut; 0 = as many as a manifest holds.
+  uint32_t view_log_segment_limit = 0;
   /// False marks the place `durability: none`.
   bool fsync = true;
   /// Refuse a place that holds a cut.
@@ -82,6 +86,11 @@ struct PersistedCut {
   uint64_t frames_reused = 0;
   uint64_t rows_new = 0;
   bool has_object = false;  ///< false: nothing had changed
+  uint64_t view_log_rows_new = 0;
+  uint64_t view_log_segments_new = 0;  ///< merged ones too
+  uint64_t view_log_bytes_new = 0;
+  /// What could not be done and harms no row, one line each: segments that cannot be merged.
+  std::vector<std::string> problems;
 };
 
 /// What Retire removed.

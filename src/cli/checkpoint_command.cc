@@ -155,6 +155,25 @@ Json SinksJson(const format::CheckpointManifest& manifest,
   return sinks;
 }
 
+Json ViewLogsJson(const format::CheckpointManifest& manifest) {
+  auto logs = Json::array();
+  for (const format::ViewLog& log : manifest.view_logs) {
+    uint64_t bytes = 0;
+    uint64_t rows = 0;
+    for (const auto& segment : log.segments) {
+      bytes += segment.object_length;
+      rows += segment.end - segment.first;
+    }
+    logs.push_back({{"view", log.view},
+                    {"generation", log.generation},
+                    {"partitions", log.partitions},
+                    {"segments", log.segments.size()},
+                    {"rows", rows},
+                    {"bytes", bytes}});
+  }
+  return logs;
+}
+
 Json CutJson(const checkpoint::CutReader& cut, bool newest,
              const std::vector<checkpoint::PreparedSink>& prepared) {
   const format::CheckpointManifest& manifest = cut.manifest();
@@ -188,6 +207,7 @@ Json CutJson(const checkpoint::CutReader& cut, bool newest,
   }
   json["sources"] = SourcesJson(manifest);
   json["sinks"] = SinksJson(manifest, prepared);
+  json["view_logs"] = ViewLogsJson(manifest);
   return json;
 }
 
@@ -285,6 +305,19 @@ void PrintSourcesAndSinks(const format::CheckpointManifest& manifest,
   }
 }
 
+void PrintViewLogs(const format::CheckpointManifest& manifest, Output* out) {
+  if (manifest.view_logs.empty()) return;
+  out->Line("\nview logs");
+  TextTable table("<>>>>");
+  table.Row({"  view", "partitions", "segments", "rows", "bytes"});
+  for (const Json& log : ViewLogsJson(manifest)) {
+    table.Row({"  " + PrintableBytes(log["view"].get<std::string>()), log["partitions"].dump(),
+               log["segments"].dump(), base::FormatCount(log["rows"].get<uint64_t>()),
+               base::FormatBytes(log["bytes"].get<uint64_t>())});
+  }
+  table.Print(out);
+}
+
 /// The newest cut's id, and what this cut is to it.
 bool IsNewest(const checkpoint::CutReader& cut) {
   const auto& head = *cut.place().head;
@@ -363,6 +396,7 @@ Result<ExitCode> ShowCheckpoint(env::FileSystem* files, const CheckpointOptions&
   PrintOperators(cut->manifest(), out);
   PrintFrames(cut->manifest(), out);
   PrintSourcesAndSinks(cut->manifest(), prepared, out);
+  PrintViewLogs(cut->manifest(), out);
   return ExitCode::kDone;
 }
 
@@ -424,6 +458,7 @@ Result<ExitCode> VerifyCheckpoint(env::FileSystem* files, const CheckpointOption
                        {"valid", valid},
                        {"objects", verdict.objects},
                        {"frames", verdict.frames},
+                       {"segments", verdict.segments},
                        {"entries", verdict.entries},
                        {"bytes", verdict.bytes},
                        {"problems", verdict.problems}},

@@ -13,6 +13,7 @@
 #include "checkpoint/store.h"
 #include "cli/json_line.h"
 #include "cli/source_reference.h"
+#include "cli/value_text.h"
 #include "engine/backend_uri.h"
 #include "env/clock.h"
 #include "env/object_place.h"
@@ -29,6 +30,11 @@ std::string ReasonOf(const InventoryItem& item) {
   for (const base::CheckpointId id : item.needed_by) {
     cuts += (cuts.empty() ? "" : ", ") + std::to_string(id.value);
   }
+  if (!cuts.empty() && item.segment) {
+    cuts += fmt::format(" (log of view {}, partition {}, rows {} to {}, written by {})",
+                        PrintableBytes(item.segment->view), item.segment->partition,
+                        item.segment->first, item.segment->end - 1, item.checkpoint.value);
+  }
   if (!cuts.empty()) return cuts;
   return item.undecided ? "an attempt that is not decided" : "nothing";
 }
@@ -36,9 +42,17 @@ std::string ReasonOf(const InventoryItem& item) {
 nlohmann::ordered_json JsonOf(const InventoryItem& item) {
   nlohmann::ordered_json cuts = nlohmann::ordered_json::array();
   for (const base::CheckpointId id : item.needed_by) cuts.push_back(id.value);
-  return {
+  nlohmann::ordered_json json = {
       {"object", item.key}, {"bytes", item.bytes},         {"checkpoint", item.checkpoint.value},
       {"needed_by", cuts},  {"undecided", item.undecided}, {"garbage", item.IsGarbage()}};
+  if (item.segment) {
+    json["view_log"] = {{"view", item.segment->view},
+                        {"generation", item.segment->generation},
+                        {"partition", item.segment->partition},
+                        {"first", item.segment->first},
+                        {"end", item.segment->end}};
+  }
+  return json;
 }
 
 Result<std::vector<InventoryItem>> InventoryOf(env::FileSystem* files, const std::string& place) {

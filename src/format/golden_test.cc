@@ -2,6 +2,9 @@
 //
 // The frozen bytes of format version 1 (testdata/format/v1): read for ever, and written the same by
 // this version. With CAIRN_WRITE_GOLDEN=1 a file that is missing is written; none is ever changed.
+#include <arrow/array.h>
+#include <arrow/buffer.h>
+#include <arrow/record_batch.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -18,6 +21,7 @@
 #include "format/row_codec_testing.h"
 #include "format/saved_rows_testing.h"
 #include "format/store_records.h"
+#include "format/view_log_segment.h"
 
 namespace cairn::format {
 namespace {
@@ -393,6 +397,25 @@ TEST(Golden, NoFrozenFileHasChanged) {
     frozen.erase(found);
   }
   EXPECT_TRUE(frozen.empty()) << frozen.begin()->first << " is gone";
+}
+
+// Composed with pyarrow from docs/formats/view-log.md.
+TEST(Golden, SegmentOfAViewLog) {
+  const std::string golden = Golden("view-log-segment.arrow", "");
+  const auto segment = DecodeViewLogSegment(arrow::Buffer::FromString(golden));
+  ASSERT_TRUE(segment.ok()) << segment.status().ToString();
+  EXPECT_EQ(segment->id,
+            (ViewLogSegmentId{"orders", "018f0000-0000-7000-8000-000000000001", 2, 40}));
+  const std::vector<ColumnSpec> columns = {
+      {"id", "bigint", false}, {"who", "text", true}, {"at", "timestamp", true}};
+  EXPECT_EQ(segment->schema.columns, columns);
+  EXPECT_EQ(segment->schema.event_time, "at");
+  EXPECT_EQ(segment->rows, 3u);
+  EXPECT_EQ(segment->event_time, (EventTimeBounds{1500, 2000}));
+  ASSERT_EQ(segment->batches.size(), 2u);
+  const auto& who = static_cast<const arrow::StringArray&>(*segment->batches[0]->column(1));
+  EXPECT_EQ(who.GetView(0), "ann");
+  EXPECT_TRUE(who.IsNull(1));
 }
 
 }  // namespace

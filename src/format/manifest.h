@@ -50,6 +50,10 @@ inline constexpr uint32_t kMaxClusterViewLogSegments = 24'000;
 /// Most view-log segments of one manifest.
 inline constexpr uint32_t kMaxViewLogSegments = 48'000;
 
+/// Most view logs of one manifest, and most bytes of a view's name: they take room beside segments.
+inline constexpr uint32_t kMaxViewLogs = 1024;
+inline constexpr size_t kViewNameBytesMax = 80;
+
 /// Most view-log segments of one manifest when its cut has this many participants.
 uint32_t view_log_segment_limit(uint32_t participants);
 
@@ -346,6 +350,8 @@ struct CheckpointManifest {
   X(kSinkIntentVersion, "sink_intent_version")           \
   X(kSinkIntentAbsent, "sink_intent_absent")             \
   X(kSinkIntentFrame, "sink_intent_frame")               \
+  X(kViewLogLimit, "view_log_limit")                     \
+  X(kViewLogName, "view_log_name")                       \
   X(kViewLogOrder, "view_log_order")                     \
   X(kViewLogGeneration, "view_log_generation")           \
   X(kViewLogPartition, "view_log_partition")             \

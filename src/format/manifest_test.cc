@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/manifest.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -219,6 +220,17 @@ std::vector<Mutation> SinkAndLogMutations() {
        }},
       {R::kSinkIntentFrame, "entries", [](M& m) { m.sink_intent_frame->entry_count = 2; }},
       {R::kSinkIntentFrame, "without intents", [](M& m) { m.sink_artifact_intents.clear(); }},
+      {R::kViewLogLimit, "too many",
+       [](M& m) {
+         const ViewLog log = m.view_logs[0];
+         for (uint32_t i = 0; i < kMaxViewLogs; ++i) {
+           m.view_logs.push_back(log);
+           m.view_logs.back().view += fmt::format("-{:04}", i);
+         }
+       }},
+      {R::kViewLogName, "no name", [](M& m) { m.view_logs[0].view.clear(); }},
+      {R::kViewLogName, "too long",
+       [](M& m) { m.view_logs[0].view.assign(kViewNameBytesMax + 1, 'v'); }},
       {R::kViewLogOrder, "twice", [](M& m) { m.view_logs.push_back(m.view_logs[0]); }},
       {R::kViewLogGeneration, "no UUID", [](M& m) { m.view_logs[0].generation = "1"; }},
       {R::kViewLogPartition, "too high", [](M& m) { m.view_logs[0].partitions = 1; }},
@@ -252,15 +264,25 @@ M ManyViewLogSegments(uint32_t count) {
   for (StateFrame& frame : m.state_frames) {
     if (frame.chunk.checkpoint_id.value == 9) frame.chunk.checkpoint_id = m.checkpoint_id;
   }
-  ViewLog& log = m.view_logs[0];
+  // As many logs as there may be, whose names take six characters a byte.
+  ViewLog log = m.view_logs[0];
   log.partitions = 4'000'000'000u;
   log.segments.clear();
+  m.view_logs.assign(kMaxViewLogs, log);
+  for (uint32_t i = 0; i < kMaxViewLogs; ++i) {
+    std::string& name = m.view_logs[i].view;
+    name.assign(kViewNameBytesMax, '\x01');
+    name[0] = static_cast<char>(1 + i / 31 / 31);
+    name[1] = static_cast<char>(1 + i / 31 % 31);
+    name[2] = static_cast<char>(1 + i % 31);
+  }
   const uint64_t first = std::numeric_limits<uint64_t>::max() - 2 * uint64_t{count};
   for (uint32_t i = 0; i < count; ++i) {
-    log.segments.push_back({3'999'999'999u, m.checkpoint_id, first + i, first + i + 1, ~0ull,
-                            FilledDigest(0xee),
-                            EventTimeBounds{std::numeric_limits<int64_t>::min(),
-                                            std::numeric_limits<int64_t>::min() + 1}});
+    ViewLog& of = m.view_logs[uint64_t{i} * kMaxViewLogs / count];
+    of.segments.push_back({3'999'999'999u, m.checkpoint_id, first + i, first + i + 1, ~0ull,
+                           FilledDigest(0xee),
+                           EventTimeBounds{std::numeric_limits<int64_t>::min(),
+                                           std::numeric_limits<int64_t>::min() + 1}});
   }
   return m;
 }

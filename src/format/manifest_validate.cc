@@ -484,8 +484,13 @@ class Validator {
                                        std::tie(b.view, b.generation);
                               }),
             Rule::kViewLogOrder, "a view log is there twice or out of order");
+    Require(m_.view_logs.size() <= kMaxViewLogs, Rule::kViewLogLimit, "{} view logs, more than {}",
+            m_.view_logs.size(), kMaxViewLogs);
     uint64_t segments = 0;
     for (const ViewLog& log : m_.view_logs) {
+      Require(!log.view.empty() && log.view.size() <= kViewNameBytesMax, Rule::kViewLogName,
+              "view '{}': its name has {} bytes, 1 to {} are allowed", log.view, log.view.size(),
+              kViewNameBytesMax);
       Require(base::IsCanonicalUuid(log.generation), Rule::kViewLogGeneration,
               "view '{}': generation '{}' is no canonical UUID", log.view, log.generation);
       CheckSegments(log);
