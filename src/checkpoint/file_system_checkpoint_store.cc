@@ -189,14 +189,22 @@ Status FileSystemCheckpointStore::PointLatest(uint64_t id) {
   return objects_->PutHint(key, DirectoryName(id));
 }
 
-Result<std::optional<format::CheckpointManifest>> FileSystemCheckpointStore::LoadById(uint64_t id) {
+Result<std::optional<std::string>> FileSystemCheckpointStore::ReadManifest(uint64_t id) {
   CAIRN_ASSIGN_OR_RETURN(env::LocalObjectStore * objects, Reader());
-  const Result<env::VersionedBytes> found = objects->Get(ManifestOf(id), format::kManifestBytesMax);
-  if (found.status().code() == StatusCode::kNotFound) {
-    return std::optional<format::CheckpointManifest>();
-  }
+  Result<env::VersionedBytes> found =
+      objects->Get(ManifestOf(id), format::kWholeManifestV1BytesMax);
+  if (found.status().code() == StatusCode::kNotFound) return std::optional<std::string>();
   CAIRN_RETURN_IF_ERROR(found.status());
-  Result<format::CheckpointManifest> manifest = format::ParseManifest(found->bytes);
+  return std::optional(std::move(found->bytes));
+}
+
+Result<std::optional<format::CheckpointManifest>> FileSystemCheckpointStore::LoadById(uint64_t id) {
+  CAIRN_ASSIGN_OR_RETURN(const std::optional<std::string> bytes, ReadManifest(id));
+  if (!bytes) return std::optional<format::CheckpointManifest>();
+  if (format::IsWholeManifestV1(*bytes)) {
+    return Status::UnsupportedFormat(ManifestOf(id) + " is of version 1: LoadV1 reads it");
+  }
+  Result<format::CheckpointManifest> manifest = format::ParseManifest(*bytes);
   if (!manifest.ok()) return manifest.status().WithContext(ManifestOf(id));
   if (manifest->checkpoint_id.value != id) {
     return Status::Corruption(ManifestOf(id) + " is of checkpoint " +
@@ -214,13 +222,15 @@ Result<std::optional<format::CheckpointManifest>> FileSystemCheckpointStore::Loa
 Result<std::optional<std::string>> FileSystemCheckpointStore::LoadStateData(uint64_t id) {
   CAIRN_ASSIGN_OR_RETURN(env::LocalObjectStore * objects, Reader());
   std::vector<ValidationIssue> issues;
-  const Result<env::ObjectInfo> info = objects->Head(StateOf(id));
-  if (info.status().code() == StatusCode::kNotFound &&
-      objects->Head(StateRecordOf(id)).status().code() == StatusCode::kNotFound) {
-    return std::optional<std::string>();
-  }
   CAIRN_RETURN_IF_ERROR(CheckState(id, &issues));
-  if (!issues.empty()) return Status::Corruption(issues.front().message);
+  for (const ValidationIssue& issue : issues) {
+    if (issue.kind == ValidationIssueKind::kIntegrityFailure) {
+      return Status::Corruption(issue.message);
+    }
+  }
+  const Result<env::ObjectInfo> info = objects->Head(StateOf(id));
+  if (info.status().code() == StatusCode::kNotFound) return std::optional<std::string>();
+  CAIRN_RETURN_IF_ERROR(info.status());
   std::string bytes(info->size, '\0');
   CAIRN_RETURN_IF_ERROR(objects->ReadRange(StateOf(id), 0, bytes));
   return std::optional(std::move(bytes));
@@ -243,6 +253,9 @@ Result<std::vector<std::pair<uint64_t, uint64_t>>> FileSystemCheckpointStore::Li
     const auto manifest = LoadById(id);
     if (manifest.status().code() == StatusCode::kUnavailable) return manifest.status();
     if (manifest.ok() && *manifest) listed.emplace_back(id, (*manifest)->epoch);
+    if (manifest.status().code() != StatusCode::kUnsupportedFormat) continue;
+    const auto v1 = LoadV1(id);
+    if (v1.ok() && *v1) listed.emplace_back(id, (*v1)->epoch);
   }
   return listed;
 }
@@ -260,7 +273,12 @@ Status FileSystemCheckpointStore::RemoveCheckpoint(uint64_t id) {
 
 Result<size_t> FileSystemCheckpointStore::Prune(size_t keep_count) {
   CAIRN_RETURN_IF_ERROR(Writer().status());
-  CAIRN_ASSIGN_OR_RETURN(const auto listed, List());
+  CAIRN_ASSIGN_OR_RETURN(auto listed, List());
+  // What another program wrote is its own to remove.
+  std::erase_if(listed, [&](const auto& one) {
+    const auto v1 = LoadV1(one.first);
+    return v1.ok() && v1->has_value();
+  });
   const size_t keep = std::max<size_t>(keep_count, 1);
   size_t removed = 0;
   for (size_t i = 0; i + keep < listed.size(); ++i) {
@@ -306,6 +324,8 @@ Status FileSystemCheckpointStore::UpdateManifest(const format::CheckpointManifes
 
 Result<format::SinkStatuses> FileSystemCheckpointStore::LoadSinkStatuses(uint64_t id) {
   CAIRN_ASSIGN_OR_RETURN(env::LocalObjectStore * objects, Reader());
+  CAIRN_ASSIGN_OR_RETURN(const std::optional<format::WholeManifestV1> v1, LoadV1(id));
+  if (v1) return v1->sink_commit_statuses;
   const auto found = objects->Get(SinkStatusOf(id), format::kSidecarRecordBytesMax);
   if (found.status().code() == StatusCode::kNotFound) return format::SinkStatuses();
   CAIRN_RETURN_IF_ERROR(found.status());
@@ -313,6 +333,9 @@ Result<format::SinkStatuses> FileSystemCheckpointStore::LoadSinkStatuses(uint64_
 }
 
 Status FileSystemCheckpointStore::CheckState(uint64_t id, std::vector<ValidationIssue>* issues) {
+  CAIRN_RETURN_IF_ERROR(Reader().status());
+  CAIRN_ASSIGN_OR_RETURN(const std::optional<format::WholeManifestV1> v1, LoadV1(id));
+  if (v1) return CheckV1(*v1, issues);
   const auto fail = [&](const std::string& message) {
     issues->push_back({ValidationIssueKind::kIntegrityFailure, message});
     return Status();
@@ -346,7 +369,13 @@ Result<ValidationResult> FileSystemCheckpointStore::ValidateCheckpoint(uint64_t 
   const auto fail = [&](std::string message) {
     result.issues.push_back({ValidationIssueKind::kIntegrityFailure, std::move(message)});
   };
-  const auto manifest = LoadById(id);
+  const auto v1 = LoadV1(id);
+  if (v1.ok() && *v1) {
+    CAIRN_RETURN_IF_ERROR(CheckV1(**v1, &result.issues));
+    return result;
+  }
+  const Status unreadable = v1.status();
+  const auto manifest = unreadable.ok() ? LoadById(id) : unreadable;
   if (manifest.status().code() == StatusCode::kUnavailable) return manifest.status();
   if (!manifest.ok()) {
     fail(std::string(manifest.status().message()));
@@ -375,10 +404,11 @@ Result<ValidationResult> FileSystemCheckpointStore::ValidateCheckpoint(uint64_t 
   return result;
 }
 
-Result<RecoveryReport> FileSystemCheckpointStore::RecoverLatestValidated() {
+Result<RecoveryReport> FileSystemCheckpointStore::RecoverLatestValidated(bool rows_may_come_twice) {
   const int64_t began = clock_->MonotonicNanos();
   CAIRN_ASSIGN_OR_RETURN(const std::vector<uint64_t> ids, ListIds());
   RecoveryReport report;
+  Status published;
   for (auto id = ids.rbegin(); id != ids.rend() && !report.chosen_id; ++id) {
     ++report.examined;
     CAIRN_ASSIGN_OR_RETURN(const ValidationResult result, ValidateCheckpoint(*id));
@@ -391,7 +421,16 @@ Result<RecoveryReport> FileSystemCheckpointStore::RecoverLatestValidated() {
           return issue.kind == ValidationIssueKind::kIntegrityFailure;
         });
     report.skipped.emplace_back(*id, first->message);
+    const auto sinks = LoadSinkStatuses(*id);
+    if (!sinks.ok()) continue;
+    for (const auto& [name, status] : *sinks) {
+      if (status.state != format::SinkCommitState::kCommitted || !published.ok()) continue;
+      published = Status::InvalidArgument(
+          "checkpoint " + std::to_string(*id) + " is damaged (" + first->message + ") and sink " +
+          name + " has published its rows; from an older checkpoint they would come twice");
+    }
   }
+  if (report.chosen_id && !published.ok() && !rows_may_come_twice) return published;
   report.elapsed = std::chrono::nanoseconds(clock_->MonotonicNanos() - began);
   return report;
 }

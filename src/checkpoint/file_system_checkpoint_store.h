@@ -10,6 +10,10 @@
 //   BASE/checkpoints/latest.txt                           "checkpoint_000007": for people and
 //   scripts
 //
+// Checkpoints whose manifest is of version 1, which earlier programs wrote into the same layout,
+// are listed, validated, recovered and read (LoadV1, LoadOperatorStatesV1); nothing of them is ever
+// written or pruned.
+//
 // The engine of Cairn itself uses CheckpointStore (checkpoint/store.h): increments, a decision
 // head, retention. Recovery with a walk back to an older checkpoint is only safe where no sink has
 // published rows after it; that is for the caller to know.
@@ -24,6 +28,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,6 +42,7 @@
 #include "env/local_object_store.h"
 #include "format/checkpoint_sidecars.h"
 #include "format/manifest.h"
+#include "format/whole_manifest_v1.h"
 
 namespace cairn::checkpoint {
 
@@ -97,12 +103,22 @@ class FileSystemCheckpointStore {
 
   /// The newest checkpoint's manifest; nothing on a fresh store.
   ///
-  /// Errors:   kCorruption: it is damaged. RecoverLatestValidated finds the newest that is whole.
+  /// Errors:   kCorruption: it is damaged. RecoverLatestValidated finds the newest that is whole ·
+  ///           kUnsupportedFormat: it is of version 1; LoadV1 reads it.
   Result<std::optional<format::CheckpointManifest>> LoadLatest();
   /// Nothing when there is no such checkpoint.
   Result<std::optional<format::CheckpointManifest>> LoadById(uint64_t id);
   /// The state saved for `id`, verified; nothing when none was.
   Result<std::optional<std::string>> LoadStateData(uint64_t id);
+
+  /// The manifest of version 1 of checkpoint `id`; nothing when there is none, or one of Cairn's.
+  Result<std::optional<format::WholeManifestV1>> LoadV1(uint64_t id);
+  /// The state of every operator of a checkpoint of version 1, verified: for a restore.
+  ///
+  /// Errors:   kNotFound · kCorruption, naming the operator: never an empty state in place of a
+  ///           damaged one · kInvalidArgument: it is of another number of key groups than this
+  ///           store, so keyed state would go to the wrong places.
+  Result<std::map<std::string, std::string>> LoadOperatorStatesV1(uint64_t id);
 
   /// Ids of all that have a manifest, damaged ones too, ascending.
   Result<std::vector<uint64_t>> ListIds();
@@ -110,7 +126,7 @@ class FileSystemCheckpointStore {
   Result<std::vector<std::pair<uint64_t, uint64_t>>> List();
 
   /// Remove checkpoints but the newest `keep_count` readable ones and the latest; return how many.
-  /// Damaged ones do not count and stay.
+  /// Damaged ones and those of version 1 do not count and stay.
   Result<size_t> Prune(size_t keep_count);
   /// Remove state without a manifest; return how many.
   Result<size_t> CleanupOrphans();
@@ -126,7 +142,10 @@ class FileSystemCheckpointStore {
   /// Check manifest and state of one checkpoint. Reads its state.
   Result<ValidationResult> ValidateCheckpoint(uint64_t id);
   /// Find the newest checkpoint that is valid.
-  Result<RecoveryReport> RecoverLatestValidated();
+  ///
+  /// Errors:   kInvalidArgument: a newer one, which is damaged, has published rows through a sink;
+  ///           going back would publish them again. `rows_may_come_twice` says that this is fine.
+  Result<RecoveryReport> RecoverLatestValidated(bool rows_may_come_twice = false);
 
   /// Outcome of the prune after the last Save.
   const Status& last_prune() const { return last_prune_; }
@@ -137,6 +156,13 @@ class FileSystemCheckpointStore {
   Status PointLatest(uint64_t id);
   Status RemoveCheckpoint(uint64_t id);
   Status CheckState(uint64_t id, std::vector<ValidationIssue>* issues);
+  /// A manifest's bytes; nothing when there is none.
+  Result<std::optional<std::string>> ReadManifest(uint64_t id);
+  Status CheckV1(const format::WholeManifestV1& manifest, std::vector<ValidationIssue>* issues);
+  Status CheckChecksumV1(const format::WholeManifestV1& manifest,
+                         std::optional<uint64_t> sidecar_bytes,
+                         std::vector<ValidationIssue>* issues);
+  Result<std::optional<uint64_t>> SidecarBytes(uint64_t id);
 
   env::FileSystem* const files_;
   const std::string base_dir_;

@@ -15,6 +15,7 @@ namespace {
 
 constexpr uint64_t kLatestBytesMax = 1 << 10;
 constexpr int kLatestAttempts = 100;
+constexpr size_t kUuidCharacters = 36;
 
 Status CheckOperatorName(std::string_view op) {
   const bool bad = op.empty() || op == "." || op == ".." ||
@@ -50,6 +51,12 @@ ObjectStoreCheckpointer::ObjectStoreCheckpointer(env::ObjectStore* store, Checkp
 Status ObjectStoreCheckpointer::CheckId(std::string_view id) const {
   if (base::IsCanonicalUuid(id)) return {};
   return Status::InvalidArgument("'" + std::string(id) + "' is no checkpoint id: a UUID is");
+}
+
+Status ObjectStoreCheckpointer::CheckManifestIsThere(std::string_view id) const {
+  const Status there = store_->Head(paths_.Manifest(id)).status();
+  if (there.code() != StatusCode::kNotFound) return there;
+  return store_->Head(paths_.SlashlessManifest(id)).ok() ? Status() : there;
 }
 
 Result<std::string> ObjectStoreCheckpointer::Save(std::string_view id, std::string_view op,
@@ -141,19 +148,35 @@ Status ObjectStoreCheckpointer::SaveManifest(const format::CheckpointManifestV2&
     }
   }
   if (manifest.parent_id) {
-    CAIRN_RETURN_IF_ERROR(store_->Head(paths_.Manifest(*manifest.parent_id)).status());
+    CAIRN_RETURN_IF_ERROR(CheckManifestIsThere(*manifest.parent_id));
   }
   return store_->CreateIfAbsent(paths_.Manifest(manifest.checkpoint_id), bytes);
 }
 
 Result<format::CheckpointManifestV2> ObjectStoreCheckpointer::LoadManifest(std::string_view id) {
   CAIRN_RETURN_IF_ERROR(CheckId(id));
-  CAIRN_ASSIGN_OR_RETURN(const env::VersionedBytes found,
-                         store_->Get(paths_.Manifest(id), format::kPartitionManifestBytesMax));
+  std::string directory = paths_.Checkpoint(id);
+  Result<env::VersionedBytes> found =
+      store_->Get(paths_.Manifest(id), format::kPartitionManifestBytesMax);
+  if (found.status().code() == StatusCode::kNotFound) {
+    Result<env::VersionedBytes> slashless =
+        store_->Get(paths_.SlashlessManifest(id), format::kPartitionManifestBytesMax);
+    if (slashless.status().code() != StatusCode::kNotFound) {
+      found = std::move(slashless);
+      directory = paths_.AnyPrefix(id);
+    }
+  }
+  CAIRN_RETURN_IF_ERROR(found.status());
   CAIRN_ASSIGN_OR_RETURN(format::CheckpointManifestV2 manifest,
-                         format::ParsePartitionManifest(found.bytes));
+                         format::ParsePartitionManifest(found->bytes));
   if (manifest.checkpoint_id != id) {
     return Status::Corruption(paths_.Manifest(id) + " is of checkpoint " + manifest.checkpoint_id);
+  }
+  // Earlier writers also named objects from the checkpoint's own directory on.
+  for (auto& [name, op] : manifest.operators) {
+    for (format::PartitionSnapshotEntry& entry : op.partitions) {
+      if (entry.path.starts_with("operators/")) entry.path = directory + entry.path;
+    }
   }
   return manifest;
 }
@@ -186,7 +209,7 @@ Result<std::string> ObjectStoreCheckpointer::LoadVerified(
 
 Status ObjectStoreCheckpointer::UpdateLatest(std::string_view id) {
   CAIRN_RETURN_IF_ERROR(CheckId(id));
-  CAIRN_RETURN_IF_ERROR(store_->Head(paths_.Manifest(id)).status());
+  CAIRN_RETURN_IF_ERROR(CheckManifestIsThere(id));
   for (int attempt = 0; attempt < kLatestAttempts; ++attempt) {
     const Result<env::VersionedBytes> there = store_->Get(paths_.Latest(), kLatestBytesMax);
     if (!there.ok() && there.status().code() != StatusCode::kNotFound) return there.status();
@@ -209,7 +232,7 @@ Result<std::optional<std::string>> ObjectStoreCheckpointer::ReadLatest() {
   if (!base::IsCanonicalUuid(there->bytes)) {
     return Status::Corruption(paths_.Latest() + " holds no checkpoint id");
   }
-  const Status named = store_->Head(paths_.Manifest(there->bytes)).status();
+  const Status named = CheckManifestIsThere(there->bytes);
   if (named.code() == StatusCode::kNotFound) {
     return Status::Corruption(paths_.Latest() + " names checkpoint " + there->bytes +
                               ", whose manifest is missing; ListCheckpoints says which are there");
@@ -224,11 +247,13 @@ Result<std::vector<std::string>> ObjectStoreCheckpointer::ListCheckpoints() {
   std::vector<std::string> ids;
   for (const env::ObjectInfo& object : found) {
     const std::string_view below = std::string_view(object.key).substr(root.size());
-    const size_t slash = std::min(below.find('/'), below.size());
-    const std::string_view id = below.substr(0, slash);
-    if (below.substr(slash) == "/manifest.json" && base::IsCanonicalUuid(id)) ids.emplace_back(id);
+    const std::string_view id = below.substr(0, kUuidCharacters);
+    const std::string_view name = below.substr(id.size());
+    if (!base::IsCanonicalUuid(id)) continue;
+    if (name == "/manifest.json" || name == "manifest.json") ids.emplace_back(id);
   }
   std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   return ids;
 }
 
@@ -249,8 +274,9 @@ Status ObjectStoreCheckpointer::DeleteCheckpoint(std::string_view id) {
     }
   }
   CAIRN_RETURN_IF_ERROR(store_->Delete(paths_.Manifest(id)));
+  CAIRN_RETURN_IF_ERROR(store_->Delete(paths_.SlashlessManifest(id)));
   CAIRN_ASSIGN_OR_RETURN(const std::vector<env::ObjectInfo> objects,
-                         store_->List(paths_.Checkpoint(id)));
+                         store_->List(paths_.AnyPrefix(id)));
   for (const env::ObjectInfo& object : objects) {
     CAIRN_RETURN_IF_ERROR(store_->Delete(object.key));
   }

@@ -7,6 +7,9 @@
 //   checkpoints/<id>/manifest.json
 //   checkpoints/_latest                  the id of the newest checkpoint, as text
 //
+// Earlier programs wrote the same without the slash behind the id (checkpoints/<id>manifest.json):
+// such checkpoints are listed, read and deleted like others, and never written.
+//
 // The engine of Cairn itself uses CheckpointStore (checkpoint/store.h), which also decides, fences
 // and retires. This one keeps the promises that a store of objects can keep by itself:
 //
@@ -39,6 +42,11 @@ struct CheckpointPaths {
   std::string Latest() const { return base + "/_latest"; }
   std::string Checkpoint(std::string_view id) const { return base + "/" + std::string(id) + "/"; }
   std::string Manifest(std::string_view id) const { return Checkpoint(id) + "manifest.json"; }
+  /// What the names of a checkpoint's objects begin with, with or without a slash behind the id.
+  std::string AnyPrefix(std::string_view id) const { return base + "/" + std::string(id); }
+  std::string SlashlessManifest(std::string_view id) const {
+    return AnyPrefix(id) + "manifest.json";
+  }
   std::string Artifact(std::string_view id, std::string_view op, uint32_t partition,
                        bool is_delta) const;
 };
@@ -111,6 +119,7 @@ class ObjectStoreCheckpointer {
 
  private:
   Status CheckId(std::string_view id) const;
+  Status CheckManifestIsThere(std::string_view id) const;
   Result<std::string> Save(std::string_view id, std::string_view op, uint32_t partition,
                            bool is_delta, std::string_view data, bool* created);
 

@@ -24,6 +24,7 @@
 #include "format/store_records.h"
 #include "format/topn_codec.h"
 #include "format/view_log_segment.h"
+#include "format/whole_manifest_v1.h"
 
 namespace cairn::format {
 
@@ -175,6 +176,20 @@ inline void FuzzViewLogSegment(std::string_view bytes) {
   CAIRN_CHECK(again.ok() && again->id == segment->id && again->rows == segment->rows);
 }
 
+/// A manifest of version 1: every state in it decodes or names its operator.
+inline void FuzzWholeManifestV1(std::string_view bytes) {
+  DecodeBase64(bytes);
+  const auto manifest = ParseWholeManifestV1(bytes);
+  if (!manifest.ok()) return;
+  InlineChecksumOf(*manifest);
+  WarningsOf(*manifest, 256);
+  for (const auto& [name, state] : manifest->operator_states) {
+    const auto decoded = InlineStateOf(*manifest, name);
+    CAIRN_CHECK(decoded.ok() || decoded.status().message().find(name) != std::string_view::npos);
+    CAIRN_CHECK(!decoded.ok() || decoded->has_value() != state.external);
+  }
+}
+
 /// A saved Top-N value.
 inline void FuzzTopN(std::string_view bytes) {
   const auto rows = DecodeTopN(bytes);
@@ -216,6 +231,7 @@ inline constexpr FuzzTarget kFuzzTargets[] = {
     {"stored_key", FuzzStoredKey},
     {"topn", FuzzTopN},
     {"view_log_segment", FuzzViewLogSegment},
+    {"whole_manifest_v1", FuzzWholeManifestV1},
 };
 
 }  // namespace cairn::format

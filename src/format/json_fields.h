@@ -65,6 +65,18 @@ class FieldReader {
     if (object_.is_object() && object_.contains(name)) Read(name, &value->emplace());
   }
 
+  /// As ReadOptional; null is as good as absent. For records that others wrote.
+  template <class T>
+  void ReadNullable(const char* name, std::optional<T>* value) {
+    value->reset();
+    if (!object_.is_object() || !object_.contains(name)) return;
+    if (object_.at(name).is_null()) {
+      Take(name);
+    } else {
+      Read(name, &value->emplace());
+    }
+  }
+
   bool Has(const char* name) const { return object_.is_object() && object_.contains(name); }
   /// Read an object inside this one.
   void ReadObject(const char* name, const std::function<void(FieldReader*)>& read);

@@ -74,12 +74,16 @@ OperatorSnapshotEntry ReadOperator(FieldReader* in) {
     entry->Read("is_delta", &read.is_delta);
     entry->Read("path", &read.path);
     entry->Read("size_bytes", &read.size_bytes);
-    entry->ReadOptional("sha256", &read.sha256);
+    entry->ReadNullable("sha256", &read.sha256);
     op.partitions.push_back(std::move(read));
   });
-  in->Read("total_bytes", &op.total_bytes);
+  if (in->Has("total_bytes")) in->Read("total_bytes", &op.total_bytes);
   // Written in the order in which uploads ended by earlier writers.
   std::sort(op.partitions.begin(), op.partitions.end(), EntryLess);
+  // Earlier writers need not have summed up.
+  if (op.total_bytes == 0) {
+    for (const PartitionSnapshotEntry& entry : op.partitions) op.total_bytes += entry.size_bytes;
+  }
   return op;
 }
 
@@ -87,18 +91,28 @@ void ReadPartitionManifest(FieldReader* in, CheckpointManifestV2* manifest) {
   in->Read("checkpoint_id", &manifest->checkpoint_id);
   in->Read("epoch", &manifest->epoch);
   in->Read("timestamp_ms", &manifest->timestamp_ms);
-  in->ReadMembers("operators", [&](const std::string& name, FieldReader* op) {
-    manifest->operators[name] = ReadOperator(op);
-  });
-  in->ReadMembers("source_offsets", [&](const std::string& name, FieldReader* source) {
-    SourceOffsetEntry& entry = manifest->source_offsets[name];
-    source->Read("source_type", &entry.source_type);
-    source->Read("offsets", &entry.offsets);
-    source->Read("epoch", &entry.epoch);
-  });
-  in->ReadOptional("parent_id", &manifest->parent_id);
-  in->ReadOptional("watermark", &manifest->watermark);
-  in->Read("total_size_bytes", &manifest->total_size_bytes);
+  // What earlier writers could leave out has a default.
+  if (in->Has("operators")) {
+    in->ReadMembers("operators", [&](const std::string& name, FieldReader* op) {
+      manifest->operators[name] = ReadOperator(op);
+    });
+  }
+  if (in->Has("source_offsets")) {
+    in->ReadMembers("source_offsets", [&](const std::string& name, FieldReader* source) {
+      SourceOffsetEntry& entry = manifest->source_offsets[name];
+      source->Read("source_type", &entry.source_type);
+      source->Read("offsets", &entry.offsets);
+      source->Read("epoch", &entry.epoch);
+    });
+  }
+  in->ReadNullable("parent_id", &manifest->parent_id);
+  in->ReadNullable("watermark", &manifest->watermark);
+  if (in->Has("total_size_bytes")) in->Read("total_size_bytes", &manifest->total_size_bytes);
+  if (manifest->total_size_bytes == 0) {
+    for (const auto& [name, op] : manifest->operators) {
+      manifest->total_size_bytes += op.total_bytes;
+    }
+  }
 }
 
 }  // namespace

@@ -62,7 +62,8 @@ struct CheckpointManifestV2 {
 ///           that is not UTF-8 · kResourceExhausted.
 Result<std::string> SerializePartitionManifest(const CheckpointManifestV2& manifest);
 
-/// Shape:    any layout of the JSON; unknown fields are refused.
+/// Shape:    any layout of the JSON, and what earlier writers left out or wrote as null; unknown
+///           fields are refused.
 /// Errors:   kUnsupportedFormat · kCorruption.
 Result<CheckpointManifestV2> ParsePartitionManifest(std::string_view bytes);
 
