@@ -67,6 +67,10 @@ Result<Place> ReadPlace(env::ObjectStore* objects) {
   Place place;
   CAIRN_ASSIGN_OR_RETURN(place.format, ReadRecord(objects, kFormatKey, format::kSmallRecordBytesMax,
                                                   &format::ParseStoreFormat));
+  if (place.format && place.format->profile != "local") {
+    return Status::InvalidArgument(
+        "the place is one of several participants; a job of one process needs a place of its own");
+  }
   CAIRN_ASSIGN_OR_RETURN(place.identity,
                          ReadRecord(objects, kIdentityKey, format::kSmallRecordBytesMax,
                                     &format::ParseDeploymentIdentity));

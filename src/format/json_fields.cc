@@ -138,6 +138,13 @@ void FieldReader::ReadHexBytes(const char* name, std::string* value) {
   if (status_->ok() && !base::FromHex(text, value)) Fail(name, "is not hex");
 }
 
+void FieldReader::ReadRecordText(const char* name, std::string* text) {
+  const Json* json = Take(name);
+  if (json == nullptr) return;
+  if (!json->is_object()) return Fail(name, "is not an object");
+  *text = json->dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 void FieldReader::ReadObject(const char* name, const std::function<void(FieldReader*)>& read) {
   const Json* json = Take(name);
   if (json == nullptr || !status_->ok()) return;
@@ -172,6 +179,17 @@ void FieldReader::ReadMembers(const char* name,
   }
 }
 
+void FieldReader::ReadAllMembers(
+    const std::function<void(const std::string&, FieldReader*)>& read) {
+  if (!object_.is_object()) return;
+  for (auto at = object_.begin(); at != object_.end() && status_->ok(); ++at) {
+    taken_.push_back(at.key());
+    FieldReader reader(*at, fmt::format("{}.{}", path_, at.key()), status_);
+    read(at.key(), &reader);
+    reader.Finish();
+  }
+}
+
 void FieldReader::Finish() {
   if (!status_->ok() || !object_.is_object() || object_.size() == taken_.size()) return;
   for (const auto& [key, element] : object_.items()) {
@@ -200,6 +218,26 @@ Status ReadRecord(std::string_view bytes, uint64_t bytes_max, std::string_view r
   read(&reader);
   reader.Finish();
   return status;
+}
+
+Status ReadExactRecord(std::string_view bytes, uint64_t bytes_max, std::string_view record,
+                       uint32_t version, const char* version_field,
+                       const std::function<void(FieldReader*)>& read,
+                       const std::function<Result<std::string>()>& serialize) {
+  CAIRN_RETURN_IF_ERROR(ReadRecord(bytes, bytes_max, record, version, version_field, read));
+  const Result<std::string> canonical = serialize();
+  if (!canonical.ok()) return Status::Corruption(std::string(canonical.status().message()));
+  if (*canonical != bytes) {
+    return Status::Corruption(fmt::format("{} is not in canonical form", record));
+  }
+  return {};
+}
+
+Result<std::string> PrintRecord(const Json& json, uint64_t bytes_max, std::string_view record) {
+  CAIRN_ASSIGN_OR_RETURN(std::string bytes, DumpCanonical(json, record));
+  if (bytes.size() <= bytes_max) return bytes;
+  return Status::ResourceExhausted(
+      fmt::format("{} has {} bytes, more than the {} allowed", record, bytes.size(), bytes_max));
 }
 
 }  // namespace cairn::format

@@ -77,6 +77,9 @@ class FieldReader {
     }
   }
 
+  /// An object inside this one as its canonical text, for a reader of its own.
+  void ReadRecordText(const char* name, std::string* text);
+
   bool Has(const char* name) const { return object_.is_object() && object_.contains(name); }
   /// Read an object inside this one.
   void ReadObject(const char* name, const std::function<void(FieldReader*)>& read);
@@ -85,6 +88,8 @@ class FieldReader {
   /// Read each member, an object, of an object by its key.
   void ReadMembers(const char* name,
                    const std::function<void(const std::string&, FieldReader*)>& read);
+  /// Read each member, an object, of this one by its key: all its names are data.
+  void ReadAllMembers(const std::function<void(const std::string&, FieldReader*)>& read);
 
   /// Report the fields that nobody took.
   void Finish();
@@ -109,5 +114,16 @@ class FieldReader {
 Status ReadRecord(std::string_view bytes, uint64_t bytes_max, std::string_view record,
                   uint32_t version, const char* version_field,
                   const std::function<void(FieldReader*)>& read);
+
+/// ReadRecord, then compare with what `serialize` makes of it: only canonical bytes are a record.
+Status ReadExactRecord(std::string_view bytes, uint64_t bytes_max, std::string_view record,
+                       uint32_t version, const char* version_field,
+                       const std::function<void(FieldReader*)>& read,
+                       const std::function<Result<std::string>()>& serialize);
+
+/// Print canonically and refuse what is larger than the record may be.
+///
+/// Errors:   as DumpCanonical · kResourceExhausted.
+Result<std::string> PrintRecord(const Json& json, uint64_t bytes_max, std::string_view record);
 
 }  // namespace cairn::format

@@ -22,6 +22,7 @@
 #include "base/ids.h"
 #include "cairn/hash.h"
 #include "cairn/status.h"
+#include "format/assignment.h"
 #include "format/frame.h"
 #include "format/object.h"
 #include "format/pipeline_identity.h"
@@ -283,6 +284,9 @@ struct CheckpointManifest {
 
   std::vector<ViewLog> view_logs;  ///< by (view, generation)
 
+  /// Set exactly when the cut has several participants. Not in the JSON of a local manifest.
+  std::optional<ClusterShare> cluster;
+
   friend bool operator==(const CheckpointManifest&, const CheckpointManifest&) = default;
 };
 
@@ -292,6 +296,9 @@ struct CheckpointManifest {
   X(kEpoch, "epoch")                                     \
   X(kTimestamp, "timestamp")                             \
   X(kParticipant, "participant")                         \
+  X(kAssignmentFence, "assignment_fence")                \
+  X(kLeader, "leader")                                   \
+  X(kOwnedKeyGroups, "owned_key_groups")                 \
   X(kAttemptId, "attempt_id")                            \
   X(kDeploymentId, "deployment_id")                      \
   X(kPipelineIdentity, "pipeline_identity")              \
@@ -334,6 +341,7 @@ struct CheckpointManifest {
   X(kFrameEmpty, "frame_empty")                          \
   X(kFrameChunk, "frame_chunk")                          \
   X(kFrameRange, "frame_range")                          \
+  X(kFrameNotOwned, "frame_not_owned")                   \
   X(kBaseOverlap, "base_overlap")                        \
   X(kDeltaOverlap, "delta_overlap")                      \
   X(kDeltaBeforeBase, "delta_before_base")               \

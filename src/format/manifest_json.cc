@@ -7,6 +7,7 @@
 #include "format/json_fields.h"
 #include "format/manifest.h"
 #include "format/manifest_frames.h"
+#include "format/record_json.h"
 
 namespace cairn::format {
 namespace {
@@ -22,8 +23,6 @@ Json ToJson(const PreparedSinkDescriptor& value);
 void Read(FieldReader* in, PreparedSinkDescriptor* value);
 Json ToJson(const PreparedSinkArtifactIntent& value);
 void Read(FieldReader* in, PreparedSinkArtifactIntent* value);
-Json ToJson(const ChannelProgress& value);
-void Read(FieldReader* in, ChannelProgress* value);
 Json ToJson(const ColumnSpec& value);
 void Read(FieldReader* in, ColumnSpec* value);
 Json ToJson(const SlotRecord& value);
@@ -208,22 +207,6 @@ void Read(FieldReader* in, ConnectorCheckpoint* checkpoint) {
   });
 }
 
-Json ToJson(const ChannelProgress& progress) {
-  Json json = {{"idle", progress.idle},
-               {"input_channel", base::ToHex(progress.input_channel)},
-               {"participant_id", progress.participant_id},
-               {"source_name", progress.source_name}};
-  if (progress.watermark) json["watermark"] = *progress.watermark;
-  return json;
-}
-void Read(FieldReader* in, ChannelProgress* progress) {
-  in->Read("idle", &progress->idle);
-  in->ReadHexBytes("input_channel", &progress->input_channel);
-  in->Read("participant_id", &progress->participant_id);
-  in->Read("source_name", &progress->source_name);
-  in->ReadOptional("watermark", &progress->watermark);
-}
-
 Json ToJson(const ColumnSpec& column) {
   return {{"name", column.name}, {"nullable", column.nullable}, {"type", column.type}};
 }
@@ -362,6 +345,7 @@ Json ToJson(const CheckpointManifest& m) {
   if (m.checkpoint_watermark) json["checkpoint_watermark"] = *m.checkpoint_watermark;
   if (m.prepared_sink_frame) json["prepared_sink_frame"] = ToJson(*m.prepared_sink_frame);
   if (m.sink_intent_frame) json["sink_intent_frame"] = ToJson(*m.sink_intent_frame);
+  if (m.cluster) json["cluster"] = ToJson(*m.cluster);
   return json;
 }
 
@@ -375,6 +359,9 @@ void Read(FieldReader* in, CheckpointManifest* m) {
   ReadList(in, "channel_progress", &m->channel_progress);
   in->Read("checkpoint_id", &m->checkpoint_id);
   in->ReadOptional("checkpoint_watermark", &m->checkpoint_watermark);
+  if (in->Has("cluster")) {
+    in->ReadObject("cluster", [&](FieldReader* r) { Read(r, &m->cluster.emplace()); });
+  }
   in->Read("deployment_id", &m->deployment_id);
   in->Read("ended_sources", &m->ended_sources);
   in->Read("epoch", &m->epoch);
@@ -429,6 +416,22 @@ Result<std::string> CanonicalText(const CheckpointManifest& manifest) {
 }
 
 }  // namespace
+
+Json ToJson(const ChannelProgress& progress) {
+  Json json = {{"idle", progress.idle},
+               {"input_channel", base::ToHex(progress.input_channel)},
+               {"participant_id", progress.participant_id},
+               {"source_name", progress.source_name}};
+  if (progress.watermark) json["watermark"] = *progress.watermark;
+  return json;
+}
+void Read(FieldReader* in, ChannelProgress* progress) {
+  in->Read("idle", &progress->idle);
+  in->ReadHexBytes("input_channel", &progress->input_channel);
+  in->Read("participant_id", &progress->participant_id);
+  in->Read("source_name", &progress->source_name);
+  in->ReadOptional("watermark", &progress->watermark);
+}
 
 Result<std::string> SerializeManifest(const CheckpointManifest& manifest) {
   if (const auto error = Validate(manifest)) {

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "format/manifest_testing.h"
+#include "format/shared_records_testing.h"
 
 namespace cairn::format {
 namespace {
@@ -247,15 +248,6 @@ std::vector<Mutation> SinkAndLogMutations() {
   };
 }
 
-std::vector<Mutation> Mutations() {
-  std::vector<Mutation> all;
-  for (const auto& some : {HeadMutations(), ProgressMutations(), OperatorMutations(),
-                           FrameMutations(), SinkAndLogMutations()}) {
-    all.insert(all.end(), some.begin(), some.end());
-  }
-  return all;
-}
-
 /// A manifest of `count` view-log segments of the most digits there are.
 M ManyViewLogSegments(uint32_t count) {
   M m = GoodManifest();
@@ -287,14 +279,68 @@ M ManyViewLogSegments(uint32_t count) {
   return m;
 }
 
+// Of a participant of a cut of several.
+std::vector<Mutation> ClusterMutations() {
+  return {
+      {R::kParticipant, "none", [](M& m) { m.participant_id = 0; }},
+      {R::kParticipant, "local", [](M& m) { m.cluster.reset(), m.participant_id = 2; }},
+      {R::kAssignmentFence, "no version", [](M& m) { m.cluster->fence.version = 0; }},
+      {R::kAssignmentFence, "not in it", [](M& m) { m.cluster->fence.participants[0].node = 9; }},
+      {R::kAssignmentFence, "twice",
+       [](M& m) { m.cluster->fence.participants[1] = m.cluster->fence.participants[0]; }},
+      {R::kAssignmentFence, "no boot", [](M& m) { m.cluster->fence.participants[1].boot = "b"; }},
+      {R::kAssignmentFence, "another's place",
+       [](M& m) {
+         std::erase_if(m.cluster->fence.participants, [](auto& p) { return p.node == 1; });
+       }},
+      {R::kAssignmentFence, "nobody", [](M& m) { m.cluster->fence.participants.clear(); }},
+      {R::kAssignmentFence, "too many",
+       [](M& m) {
+         m.cluster->fence.participants.clear();
+         for (uint64_t node = 1; node <= kParticipantsMax + 1; ++node) {
+           m.cluster->fence.participants.push_back({node, kTestBoot1});
+         }
+       }},
+      {R::kAssignmentFence, "other groups", [](M& m) { m.cluster->fence.key_groups = 64; }},
+      {R::kAssignmentFence, "other ABI", [](M& m) { m.cluster->fence.partitioning_abi = 2; }},
+      {R::kLeader, "nobody", [](M& m) { m.cluster->leader.owner.node = 0; }},
+      {R::kLeader, "no boot", [](M& m) { m.cluster->leader.owner.boot.clear(); }},
+      {R::kLeader, "no term", [](M& m) { m.cluster->leader.term = 0; }},
+      {R::kLeader, "no token", [](M& m) { m.cluster->leader.fencing_token = 0; }},
+      {R::kOwnedKeyGroups, "order",
+       [](M& m) { std::swap(m.cluster->owned_key_groups[0], m.cluster->owned_key_groups[1]); }},
+      {R::kOwnedKeyGroups, "out of range", [](M& m) { m.cluster->owned_key_groups[1].last = 129; }},
+      {R::kOwnedKeyGroups, "empty", [](M& m) { m.cluster->owned_key_groups[1].first = 128; }},
+      {R::kOwnedKeyGroups, "touching", [](M& m) { m.cluster->owned_key_groups[1].first = 41; }},
+      {R::kFrameNotOwned, "another's", [](M& m) { m.cluster->owned_key_groups[0].last = 40; }},
+      {R::kFrameNotOwned, "all", [](M& m) { m.cluster->owned_key_groups.clear(); }},
+      {R::kViewLogSegmentLimit, "a share only",
+       [](M& m) {
+         m.view_logs = ManyViewLogSegments(kMaxClusterViewLogSegments / 2 + 1).view_logs;
+         for (ViewLogSegment& s : m.view_logs[0].segments) s.origin = m.checkpoint_id;
+       }},
+  };
+}
+
+std::vector<Mutation> Mutations() {
+  std::vector<Mutation> all;
+  for (const auto& some : {HeadMutations(), ProgressMutations(), OperatorMutations(),
+                           FrameMutations(), SinkAndLogMutations()}) {
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
 TEST(ManifestRules, HoldForTheGoodManifest) {
   const auto error = Validate(GoodManifest());
   EXPECT_FALSE(error.has_value()) << ManifestRuleName(error->rule) << ": " << error->message;
+  const auto cluster = Validate(GoodClusterManifest());
+  EXPECT_FALSE(cluster.has_value()) << ManifestRuleName(cluster->rule) << ": " << cluster->message;
 }
 
-TEST(ManifestRules, RefuseEachMutationByItsOwnName) {
-  for (const Mutation& mutation : Mutations()) {
-    M m = GoodManifest();
+void ExpectRefusedByName(const M& good, const std::vector<Mutation>& mutations) {
+  for (const Mutation& mutation : mutations) {
+    M m = good;
     mutation.change(m);
     const auto error = Validate(m);
     ASSERT_TRUE(error.has_value()) << ManifestRuleName(mutation.rule) << ": " << mutation.what;
@@ -302,6 +348,11 @@ TEST(ManifestRules, RefuseEachMutationByItsOwnName) {
         << mutation.what << ": " << error->message;
     EXPECT_EQ(SerializeManifest(m).status().code(), StatusCode::kInternal);
   }
+}
+
+TEST(ManifestRules, RefuseEachMutationByItsOwnName) {
+  ExpectRefusedByName(GoodManifest(), Mutations());
+  ExpectRefusedByName(GoodClusterManifest(), ClusterMutations());
 }
 
 TEST(ManifestRules, AllowEightDeltasOverAGroupAndRefuseNine) {
@@ -340,11 +391,15 @@ TEST(ManifestRules, AllowTheViewLogLimitAndRefuseOneMore) {
 
 TEST(ManifestRules, AreAllBrokenByATest) {
   std::set<R> tested = {R::kDeltaCount, R::kViewLogSegmentLimit};  // by the two tests above
-  for (const Mutation& mutation : Mutations()) tested.insert(mutation.rule);
+  for (const auto& mutations : {Mutations(), ClusterMutations()}) {
+    for (const Mutation& mutation : mutations) tested.insert(mutation.rule);
+  }
 #define CAIRN_EXPECT_TESTED(id, name) EXPECT_TRUE(tested.contains(R::id)) << name;
   CAIRN_MANIFEST_RULES(CAIRN_EXPECT_TESTED)
 #undef CAIRN_EXPECT_TESTED
 }
+
+std::string GoodBytes() { return *SerializeManifest(GoodManifest()); }
 
 TEST(Manifest, ReadsBackWhatItWrote) {
   const M m = GoodManifest();
@@ -353,6 +408,21 @@ TEST(Manifest, ReadsBackWhatItWrote) {
   const auto read = ParseManifest(*bytes);
   ASSERT_TRUE(read.ok()) << read.status().ToString();
   EXPECT_EQ(*read, m);
+}
+
+TEST(Manifest, OfAParticipantReadsBackAndLeavesTheBytesOfLocalOnesAlone) {
+  const M m = GoodClusterManifest();
+  const auto bytes = SerializeManifest(m);
+  ASSERT_TRUE(bytes.ok()) << bytes.status().ToString();
+  EXPECT_EQ(*ParseManifest(*bytes), m);
+  EXPECT_EQ(GoodBytes().find("cluster"), std::string::npos);
+  for (const AlteredText& altered :
+       AlteredTexts(Json::parse(*bytes)["cluster"].dump(), std::vector<std::string>())) {
+    Json changed = Json::parse(*bytes);
+    changed["cluster"] = Json::parse(altered.text);
+    EXPECT_EQ(ParseManifest(changed.dump()).status().code(), StatusCode::kCorruption)
+        << altered.what;
+  }
 }
 
 TEST(Manifest, ReadsBackACutInWhichNothingChanged) {
@@ -377,8 +447,6 @@ TEST(Manifest, KeepsIntegersExactAtTheirLimits) {
   m.slot_hash.seed = std::numeric_limits<uint64_t>::max();
   EXPECT_EQ(*ParseManifest(*SerializeManifest(m)), m);
 }
-
-std::string GoodBytes() { return *SerializeManifest(GoodManifest()); }
 
 /// Replace the first `from` of the good manifest.
 std::string With(std::string_view from, std::string_view to) {

@@ -68,8 +68,7 @@ class Validator {
     Require(m_.epoch == m_.checkpoint_id.value, Rule::kEpoch, "epoch {} differs from checkpoint_id",
             m_.epoch);
     Require(m_.timestamp_ms != 0, Rule::kTimestamp, "timestamp_ms is 0");
-    Require(m_.participant_id == kLocalParticipantId, Rule::kParticipant,
-            "participant_id is {}, the only one is 1", m_.participant_id);
+    CheckParticipant();
     Require(base::IsCanonicalUuid(m_.attempt_id), Rule::kAttemptId, "'{}' is no canonical UUID",
             m_.attempt_id);
     Require(base::IsCanonicalUuid(m_.deployment_id), Rule::kDeploymentId,
@@ -87,6 +86,33 @@ class Validator {
             m_.slot_hash.function, kSlotHashXxh3);
     Require(m_.base_checkpoint_id < m_.checkpoint_id, Rule::kBaseCheckpoint,
             "base_checkpoint_id {} is not older", m_.base_checkpoint_id.value);
+  }
+
+  void CheckParticipant() {
+    if (!m_.cluster) {
+      Require(m_.participant_id == kLocalParticipantId, Rule::kParticipant,
+              "participant_id is {}, the only one is 1", m_.participant_id);
+      return;
+    }
+    const ClusterShare& share = *m_.cluster;
+    Require(m_.participant_id != 0, Rule::kParticipant, "participant_id is 0");
+    const Status fence = CheckAssignmentFence(share.fence);
+    Require(fence.ok(), Rule::kAssignmentFence, "{}", fence.message());
+    Require(share.fence.Find(m_.participant_id) != nullptr &&
+                share.fence.key_groups == m_.key_groups &&
+                share.fence.partitioning_abi == m_.partitioning_abi,
+            Rule::kAssignmentFence, "it does not name participant {} or its {} key groups",
+            m_.participant_id, m_.key_groups);
+    const Status leader = CheckLeaderProof(share.leader);
+    Require(leader.ok(), Rule::kLeader, "{}", leader.message());
+    uint32_t free_from = 0;
+    for (const KeyGroupRange& range : share.owned_key_groups) {
+      Require(range.first < range.last && range.last <= m_.key_groups &&
+                  (range.first > free_from || free_from == 0),
+              Rule::kOwnedKeyGroups, "{}..{} of {} groups: empty, out of range, order or apart",
+              range.first, range.last, m_.key_groups);
+      free_from = range.last;
+    }
   }
 
   void CheckNames() {
@@ -274,6 +300,10 @@ class Validator {
     const uint64_t length = chunk != nullptr ? chunk->object_length : m_.node_data.object_length;
     Require(frame.range.offset <= length && frame.range.length <= length - frame.range.offset,
             Rule::kFrameRange, "{}: its range ends past the object", name);
+    Require(!keyed || !m_.cluster ||
+                m_.cluster->Owns(frame.key.first_key_group, frame.key.last_key_group),
+            Rule::kFrameNotOwned, "{}: participant {} does not own its groups", name,
+            m_.participant_id);
   }
 
   void CheckReferences() {
@@ -496,8 +526,10 @@ class Validator {
       CheckSegments(log);
       segments += log.segments.size();
     }
-    Require(segments <= view_log_segment_limit(1), Rule::kViewLogSegmentLimit,
-            "{} segments, more than {}", segments, view_log_segment_limit(1));
+    const uint32_t limit = view_log_segment_limit(
+        m_.cluster ? static_cast<uint32_t>(m_.cluster->fence.participants.size()) : 1);
+    Require(segments <= limit, Rule::kViewLogSegmentLimit, "{} segments, more than {}", segments,
+            limit);
   }
 
   void CheckSegments(const ViewLog& log) {

@@ -13,35 +13,15 @@
 namespace cairn::format {
 namespace {
 
-/// Check the version, read all fields and compare with the canonical form.
-Status ParseExact(std::string_view bytes, uint64_t bytes_max, const char* record, uint32_t version,
-                  const char* version_field, const std::function<void(FieldReader*)>& read,
-                  const std::function<Result<std::string>()>& serialize) {
-  CAIRN_RETURN_IF_ERROR(ReadRecord(bytes, bytes_max, record, version, version_field, read));
-  const auto canonical = serialize();
-  if (!canonical.ok()) {
-    return Status::Corruption(std::string(canonical.status().message()));
-  }
-  if (*canonical != bytes) {
-    return Status::Corruption(fmt::format("{} is not in canonical form", record));
-  }
-  return Status();
-}
-
-Status CheckSize(const std::string& bytes, uint64_t bytes_max, const char* record) {
-  if (bytes.size() <= bytes_max) return Status();
-  return Status::ResourceExhausted(
-      fmt::format("{} has {} bytes, more than the {} allowed", record, bytes.size(), bytes_max));
-}
-
 constexpr char kFormatRecord[] = "FORMAT";
 constexpr char kIdentityRecord[] = "identity.json";
 constexpr char kHeadRecord[] = "decision-head.json";
 constexpr char kLeaseRecord[] = "lease.json";
 
 Status CheckStoreFormat(const StoreFormat& format) {
-  if (format.profile != "local") {
-    return Status::InvalidArgument(fmt::format("FORMAT.profile '{}' is not local", format.profile));
+  if (format.profile != "local" && format.profile != "shared") {
+    return Status::InvalidArgument(
+        fmt::format("FORMAT.profile '{}' is neither local nor shared", format.profile));
   }
   if (format.durability != "full" && format.durability != "none") {
     return Status::InvalidArgument(
@@ -72,7 +52,7 @@ Result<std::string> SerializeStoreFormat(const StoreFormat& format) {
 
 Result<StoreFormat> ParseStoreFormat(std::string_view bytes) {
   StoreFormat format;
-  CAIRN_RETURN_IF_ERROR(ParseExact(
+  CAIRN_RETURN_IF_ERROR(ReadExactRecord(
       bytes, kSmallRecordBytesMax, kFormatRecord, kStoreFormatVersion, "format",
       [&](FieldReader* in) {
         in->Read("durability", &format.durability);
@@ -93,23 +73,19 @@ Result<std::string> SerializeDeploymentIdentity(const DeploymentIdentity& identi
     return Status::InvalidArgument(fmt::format("identity.json.slot_hash.function '{}' is not {}",
                                                identity.slot_hash.function, kSlotHashXxh3));
   }
-  CAIRN_ASSIGN_OR_RETURN(
-      std::string bytes,
-      DumpCanonical({{"created_ms", identity.created_ms},
-                     {"deployment_id", identity.deployment_id},
-                     {"pipeline_name", identity.pipeline_name},
-                     {"slot_hash",
-                      {{"function", identity.slot_hash.function},
-                       {"seed", base::ToHex16(base::OperatorId(identity.slot_hash.seed))}}},
-                     {"version", kIdentityRecordVersion}},
-                    kIdentityRecord));
-  CAIRN_RETURN_IF_ERROR(CheckSize(bytes, kSmallRecordBytesMax, kIdentityRecord));
-  return bytes;
+  return PrintRecord({{"created_ms", identity.created_ms},
+                      {"deployment_id", identity.deployment_id},
+                      {"pipeline_name", identity.pipeline_name},
+                      {"slot_hash",
+                       {{"function", identity.slot_hash.function},
+                        {"seed", base::ToHex16(base::OperatorId(identity.slot_hash.seed))}}},
+                      {"version", kIdentityRecordVersion}},
+                     kSmallRecordBytesMax, kIdentityRecord);
 }
 
 Result<DeploymentIdentity> ParseDeploymentIdentity(std::string_view bytes) {
   DeploymentIdentity identity;
-  CAIRN_RETURN_IF_ERROR(ParseExact(
+  CAIRN_RETURN_IF_ERROR(ReadExactRecord(
       bytes, kSmallRecordBytesMax, kIdentityRecord, kIdentityRecordVersion, "version",
       [&](FieldReader* in) {
         in->Read("created_ms", &identity.created_ms);
@@ -202,14 +178,12 @@ Result<std::string> SerializeDecisionHead(const DecisionHead& head) {
     json["pins"].push_back(
         {{"checkpoint_id", pin.checkpoint_id.value}, {"kind", pin.kind}, {"name", pin.name}});
   }
-  CAIRN_ASSIGN_OR_RETURN(std::string bytes, DumpCanonical(json, kHeadRecord));
-  CAIRN_RETURN_IF_ERROR(CheckSize(bytes, kDecisionHeadBytesMax, kHeadRecord));
-  return bytes;
+  return PrintRecord(json, kDecisionHeadBytesMax, kHeadRecord);
 }
 
 Result<DecisionHead> ParseDecisionHead(std::string_view bytes) {
   DecisionHead head;
-  CAIRN_RETURN_IF_ERROR(ParseExact(
+  CAIRN_RETURN_IF_ERROR(ReadExactRecord(
       bytes, kDecisionHeadBytesMax, kHeadRecord, kDecisionHeadVersion, "version",
       [&](FieldReader* in) {
         in->Read("deployment_id", &head.deployment_id);
@@ -234,24 +208,21 @@ Result<DecisionHead> ParseDecisionHead(std::string_view bytes) {
 }
 
 Result<std::string> SerializeLease(const Lease& lease) {
-  CAIRN_ASSIGN_OR_RETURN(std::string bytes,
-                         DumpCanonical({{"holder", lease.holder},
-                                        {"machine", lease.machine},
-                                        {"process", lease.process},
-                                        {"process_started", lease.process_started},
-                                        {"released", lease.released},
-                                        {"renewals", lease.renewals},
-                                        {"term", lease.term},
-                                        {"ttl_ms", lease.ttl_ms},
-                                        {"version", kLeaseVersion}},
-                                       kLeaseRecord));
-  CAIRN_RETURN_IF_ERROR(CheckSize(bytes, kSmallRecordBytesMax, kLeaseRecord));
-  return bytes;
+  return PrintRecord({{"holder", lease.holder},
+                      {"machine", lease.machine},
+                      {"process", lease.process},
+                      {"process_started", lease.process_started},
+                      {"released", lease.released},
+                      {"renewals", lease.renewals},
+                      {"term", lease.term},
+                      {"ttl_ms", lease.ttl_ms},
+                      {"version", kLeaseVersion}},
+                     kSmallRecordBytesMax, kLeaseRecord);
 }
 
 Result<Lease> ParseLease(std::string_view bytes) {
   Lease lease;
-  CAIRN_RETURN_IF_ERROR(ParseExact(
+  CAIRN_RETURN_IF_ERROR(ReadExactRecord(
       bytes, kSmallRecordBytesMax, kLeaseRecord, kLeaseVersion, "version",
       [&](FieldReader* in) {
         in->Read("holder", &lease.holder);

@@ -37,7 +37,7 @@ inline constexpr uint64_t kCheckpointIdBlock = 65'536;
 
 /// FORMAT: created once, never changed.
 struct StoreFormat {
-  std::string profile = "local";
+  std::string profile = "local";    ///< local | shared (several participants)
   std::string durability = "full";  ///< full | none (written without fsync)
   uint16_t partitioning_abi = 1;
   uint32_t key_groups = 128;
