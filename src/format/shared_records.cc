@@ -201,6 +201,7 @@ Status CheckSinkWitness(const SinkWitness& witness) {
   if (!base::IsCanonicalUuid(witness.deployment_id)) {
     return Status::Corruption("sink witness: deployment_id is no UUID");
   }
+  if (witness.seq == 0) return Status::Corruption("sink witness: seq is 0");
   if (witness.process.node == 0 || !base::IsCanonicalUuid(witness.process.boot)) {
     return Status::Corruption("sink witness: it names no process");
   }
@@ -394,6 +395,7 @@ Result<std::string> SerializeSinkWitness(const SinkWitness& witness) {
                       {"deployment_id", witness.deployment_id},
                       {"epoch", witness.epoch.value},
                       {"node", witness.process.node},
+                      {"seq", witness.seq},
                       {"sinks", witness.sinks},
                       {"version", kSharedRecordVersion}},
                      kSinkWitnessBytesMax, kWitnessName);
@@ -408,6 +410,7 @@ Result<SinkWitness> ParseSinkWitness(std::string_view bytes) {
         in->Read("deployment_id", &witness.deployment_id);
         in->Read("epoch", &witness.epoch);
         Read(in, &witness.process);
+        in->Read("seq", &witness.seq);
         in->Read("sinks", &witness.sinks);
       },
       [&] { return SerializeSinkWitness(witness); }));

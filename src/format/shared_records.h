@@ -155,6 +155,8 @@ Result<RetentionHead> ParseRetentionHead(std::string_view bytes);
 /// Written before any of them begins one. Compare-and-swap.
 struct SinkWitness {
   std::string deployment_id;
+  uint64_t seq =
+      1;  ///< grows by one with every change: a late swap never finds its condition again
   ProcessIdentity process;
   base::CheckpointId epoch;        ///< 0 = none is open
   std::string attempt_id;          ///< empty when none is open

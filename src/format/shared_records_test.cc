@@ -226,10 +226,15 @@ TEST(SmallSharedRecords, RefuseEveryBrokenShape) {
     EXPECT_EQ(SerializeRetentionHead(head).status().code(), StatusCode::kInternal);
   }
   const std::function<void(SinkWitness&)> witnesses[] = {
-      [](auto& w) { w.deployment_id = ""; },    [](auto& w) { w.process.node = 0; },
-      [](auto& w) { w.process.boot = ""; },     [](auto& w) { w.epoch = CheckpointId(0); },
-      [](auto& w) { w.attempt_id.clear(); },    [](auto& w) { w.attempt_id = "x"; },
-      [](auto& w) { w.sinks.clear(); },         [](auto& w) { std::swap(w.sinks[0], w.sinks[1]); },
+      [](auto& w) { w.seq = 0; },
+      [](auto& w) { w.deployment_id = ""; },
+      [](auto& w) { w.process.node = 0; },
+      [](auto& w) { w.process.boot = ""; },
+      [](auto& w) { w.epoch = CheckpointId(0); },
+      [](auto& w) { w.attempt_id.clear(); },
+      [](auto& w) { w.attempt_id = "x"; },
+      [](auto& w) { w.sinks.clear(); },
+      [](auto& w) { std::swap(w.sinks[0], w.sinks[1]); },
       [](auto& w) { w.sinks[1] = w.sinks[0]; },
   };
   for (const auto& change : witnesses) {
@@ -237,7 +242,7 @@ TEST(SmallSharedRecords, RefuseEveryBrokenShape) {
     change(witness);
     EXPECT_EQ(SerializeSinkWitness(witness).status().code(), StatusCode::kInternal);
   }
-  EXPECT_TRUE(SerializeSinkWitness({kTestDeployment, {1, kTestBoot1}, {}, "", {}}).ok());
+  EXPECT_TRUE(SerializeSinkWitness({kTestDeployment, 1, {1, kTestBoot1}, {}, "", {}}).ok());
 }
 
 TEST(SinkIntents, RefuseEveryBrokenShapeAndTellAbsentFromEmpty) {

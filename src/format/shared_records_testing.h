@@ -71,7 +71,7 @@ inline RetentionHead GoodRetentionHead() {
 }
 
 inline SinkWitness GoodSinkWitness() {
-  return {kTestDeployment, {1, kTestBoot1}, CheckpointId(9), kTestAttempt, {"audit", "out"}};
+  return {kTestDeployment, 4, {1, kTestBoot1}, CheckpointId(9), kTestAttempt, {"audit", "out"}};
 }
 
 inline SinkIntentRecord GoodIntents() {

@@ -122,10 +122,9 @@ Status Participant::SettleFormerSinks(const format::SharedHead& head) {
     if (sealed) continue;
     return Status::Unavailable("attempt " + NameOf(attempt.id) + " is aborted and not sealed yet");
   }
-  CAIRN_ASSIGN_OR_RETURN(const Seen<format::SinkWitness> seen,
-                         ReadSeen(seams_.objects, SinkWitnessKey(options_.self.node),
-                                  format::kSinkWitnessBytesMax, &format::ParseSinkWitness));
-  if (!seen.record || seen.record->epoch.value == 0) return {};
+  CAIRN_ASSIGN_OR_RETURN(const Seen<format::SinkWitness> seen, ReadWitness());
+  if (!seen.record && options_.sinks.empty()) return {};
+  if (!seen.record || seen.record->epoch.value == 0) return ClearWitness();
   const base::CheckpointId epoch = seen.record->epoch;
   const format::IndexReference* cut = head.FindCut(epoch);
   if (cut == nullptr) {
@@ -181,28 +180,37 @@ Status Participant::WriteIntents() {
 }
 
 Status Participant::OpenWitness(base::CheckpointId epoch, const std::string& attempt_id) {
-  const std::string key = SinkWitnessKey(options_.self.node);
-  CAIRN_ASSIGN_OR_RETURN(
-      const Seen<format::SinkWitness> seen,
-      ReadSeen(seams_.objects, key, format::kSinkWitnessBytesMax, &format::ParseSinkWitness));
+  CAIRN_ASSIGN_OR_RETURN(const Seen<format::SinkWitness> seen, ReadWitness());
   if (seen.record && seen.record->epoch.value != 0 && seen.record->epoch != epoch) {
     return StandsElsewhere("sinks may still hold epoch " + NameOf(seen.record->epoch));
   }
-  format::SinkWitness witness{place_.identity.deployment_id, options_.self, epoch, attempt_id, {}};
-  for (const PreparedSink& sink : prepared_) witness.sinks.push_back(sink.name);
-  CAIRN_ASSIGN_OR_RETURN(const std::string bytes, format::SerializeSinkWitness(witness));
-  return SwapRecord(seams_.objects, key, seen.version, bytes).status();
+  std::vector<std::string> names;
+  for (const PreparedSink& sink : prepared_) names.push_back(sink.name);
+  return WriteWitness(seen, epoch, attempt_id, std::move(names));
 }
 
+/// Written also when none is open: an opening that is on its way still loses its condition.
 Status Participant::ClearWitness() {
-  const std::string key = SinkWitnessKey(options_.self.node);
-  CAIRN_ASSIGN_OR_RETURN(
-      const Seen<format::SinkWitness> seen,
-      ReadSeen(seams_.objects, key, format::kSinkWitnessBytesMax, &format::ParseSinkWitness));
-  if (!seen.record || seen.record->epoch.value == 0) return {};
-  const format::SinkWitness cleared{place_.identity.deployment_id, options_.self, {}, "", {}};
-  CAIRN_ASSIGN_OR_RETURN(const std::string bytes, format::SerializeSinkWitness(cleared));
-  return SwapRecord(seams_.objects, key, seen.version, bytes).status();
+  CAIRN_ASSIGN_OR_RETURN(const Seen<format::SinkWitness> seen, ReadWitness());
+  return WriteWitness(seen, {}, "", {});
+}
+
+Result<Seen<format::SinkWitness>> Participant::ReadWitness() const {
+  return ReadSeen(seams_.objects, SinkWitnessKey(options_.self.node), format::kSinkWitnessBytesMax,
+                  &format::ParseSinkWitness);
+}
+
+Status Participant::WriteWitness(const Seen<format::SinkWitness>& seen, base::CheckpointId epoch,
+                                 const std::string& attempt_id, std::vector<std::string> sinks) {
+  const format::SinkWitness witness{place_.identity.deployment_id,
+                                    seen.record ? seen.record->seq + 1 : 1,
+                                    options_.self,
+                                    epoch,
+                                    attempt_id,
+                                    std::move(sinks)};
+  CAIRN_ASSIGN_OR_RETURN(const std::string bytes, format::SerializeSinkWitness(witness));
+  return SwapRecord(seams_.objects, SinkWitnessKey(options_.self.node), seen.version, bytes)
+      .status();
 }
 
 /// Undo phase one at all sinks, begun or not; `cause` is what the caller is told. A lost answer is

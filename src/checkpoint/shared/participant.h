@@ -112,6 +112,9 @@ class Participant {
   Status WriteIntents();
   Status OpenWitness(base::CheckpointId epoch, const std::string& attempt_id);
   Status ClearWitness();
+  Result<Seen<format::SinkWitness>> ReadWitness() const;
+  Status WriteWitness(const Seen<format::SinkWitness>& seen, base::CheckpointId epoch,
+                      const std::string& attempt_id, std::vector<std::string> sinks);
   Result<bool> CleanUpSeal(base::CheckpointId epoch, uint64_t fencing_token);
   Status SettleFormerSinks(const format::SharedHead& head);
   Status UndoSinks(const Status& cause);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every call of a checkpoint of two participants may fail, lose its answer, be refused without a
-// cause, or be the last of its process. Whatever it is, the cut that stands afterwards is exactly
-// the last one or the new one, its output is published exactly once, no kept cut misses an object,
-// and after a sweep nothing is left over.
+// Every call of a checkpoint of two participants may fail, lose its answer, take effect much later,
+// be refused without a cause, or be the last of its process. Whatever it is, the cut that stands
+// afterwards is exactly the last one or the new one, its output is published exactly once, no kept
+// cut misses an object, and after a sweep nothing is left over.
 #include <gtest/gtest.h>
 
 #include "checkpoint/shared/shared_testing.h"
@@ -28,6 +28,7 @@ struct FaultCase {
 constexpr FaultCase kFaultCases[] = {
     {"lost before", ObjectFault::kLostBefore, false},
     {"answer lost", ObjectFault::kLostAfter, false},
+    {"lands late", ObjectFault::kLate, false},
     {"refused", ObjectFault::kRefused, false},
     {"short read", ObjectFault::kShortRead, false},
     {"dies", ObjectFault::kLostBefore, true},
@@ -123,6 +124,10 @@ class SharedFaultTest : public ::testing::TestWithParam<bool> {
     for (int i = 0; i < 3; ++i) {
       const auto retired = cluster.leader->leader.Retire();
       EXPECT_TRUE(retired.ok()) << retired.status().ToString();
+    }
+    // A swap that was given up lands now, long after: its condition is gone.
+    if (fault.kind == ObjectFault::kLate) {
+      EXPECT_FALSE(connection->Land().ok());
     }
     EXPECT_TRUE(cluster.leader->leader.Sweep().ok());
     ExpectExact(&world, {6, 7});
