@@ -67,8 +67,12 @@ Result<SeenHead> ReadHead(const Seams& seams, const SharedPlace& place) {
                          ReadSeen(seams.objects, std::string(kHeadKey), format::kSharedHeadBytesMax,
                                   &format::ParseSharedHead));
   if (!seen.record) {
-    CAIRN_RETURN_IF_ERROR(CheckEmptyPlace(seams));
-    return seen;
+    const Status empty = CheckEmptyPlace(seams);
+    if (empty.ok()) return seen;
+    // The first leader may have made it meanwhile.
+    CAIRN_ASSIGN_OR_RETURN(seen, ReadSeen(seams.objects, std::string(kHeadKey),
+                                          format::kSharedHeadBytesMax, &format::ParseSharedHead));
+    if (!seen.record) return empty;
   }
   if (seen.record->deployment_id != place.identity.deployment_id) {
     return Status::Corruption("damaged store: the decision head is of deployment " +

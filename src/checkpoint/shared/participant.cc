@@ -101,16 +101,20 @@ void Participant::AdoptForeignState() {
   MarkOwnedDirty();
 }
 
-/// Roll back what a seal of this node keeps. False: there is no seal (yet).
+/// Roll back what a seal of this node keeps. False: there is no seal (yet). The leader does the
+/// same and then deletes what it is done from: a failure counts only while it is not done.
 Result<bool> Participant::CleanUpSeal(base::CheckpointId epoch, uint64_t fencing_token) {
   CAIRN_ASSIGN_OR_RETURN(const SeenNode node, ReadNode(seams_.objects, options_.self.node, epoch));
   const auto* seal = node.record ? std::get_if<format::AbortSeal>(&*node.record) : nullptr;
   if (seal == nullptr) return false;
-  if (!seal->cleanup_complete) {
-    CAIRN_RETURN_IF_ERROR(RollBackSinks(seams_, place_, *seal, fencing_token, OwnSinks()));
-    CAIRN_RETURN_IF_ERROR(MarkCleanedUp(seams_.objects, *seal));
-  }
-  return true;
+  if (seal->cleanup_complete) return true;
+  Status done = RollBackSinks(seams_, place_, *seal, fencing_token, OwnSinks());
+  if (done.ok()) done = MarkCleanedUp(seams_.objects, *seal);
+  if (done.ok()) return true;
+  CAIRN_ASSIGN_OR_RETURN(const SeenNode now, ReadNode(seams_.objects, options_.self.node, epoch));
+  const auto* there = now.record ? std::get_if<format::AbortSeal>(&*now.record) : nullptr;
+  if (there == nullptr || there->cleanup_complete) return true;
+  return done;
 }
 
 /// What aborted attempts and the witness say may be open belongs to a former process of this node.
@@ -313,11 +317,9 @@ Status Participant::Persist() {
     CAIRN_RETURN_IF_ERROR(created);
   }
   seams_.Reach(ProtocolStep::kManifest, options_.self.node, attempt_->id);
-  const Status put = PutManifest(seams_.objects, encoded_->manifest);
-  if (put.code() == StatusCode::kCancelled) {
-    (void)seams_.objects->Delete(key);  // the seal says that nobody will ever name it
-  }
-  CAIRN_RETURN_IF_ERROR(put);
+  // When it is aborted the object stays: the seal may keep a manifest that names it, and the sinks
+  // are rolled back by what lies in it.
+  CAIRN_RETURN_IF_ERROR(PutManifest(seams_.objects, encoded_->manifest));
   stage_ = Stage::kPersisted;
   return {};
 }
