@@ -2,7 +2,8 @@
 //
 // sim: run seeded schedules of the checkpoint protocol, or one of them again.
 //
-//   sim [--seed N] [--schedules N] [--seconds S] [--planted NAME] [--trace]
+//   sim [--seed N] [--schedules N] [--seconds S] [--profile one-process|cluster] [--planted NAME]
+//       [--trace]
 //
 // Exit: 0 all held · 1 a violation (with --planted: none) · 2 usage.
 #include <chrono>
@@ -27,7 +28,7 @@ struct Arguments {
 int Usage(const char* what) {
   std::fprintf(stderr,
                "sim: %s\nusage: sim [--seed N] [--schedules N] [--seconds S] [--trace] "
-               "[--planted NAME]\nplanted bugs:",
+               "[--profile one-process|cluster] [--planted NAME]\nplanted bugs:",
                what);
   for (const PlantedBugName& known : kPlantedBugs) std::fprintf(stderr, " %s", known.name.data());
   std::fprintf(stderr, "\n");
@@ -49,6 +50,11 @@ bool Parse(int argc, char** argv, Arguments* arguments) {
       arguments->schedules = std::strtoull(value, nullptr, 10);
     } else if (name == "--seconds") {
       arguments->seconds = std::strtod(value, nullptr);
+    } else if (name == "--profile") {
+      for (const Profile profile : {Profile::kOneProcess, Profile::kCluster}) {
+        if (ProfileName(profile) == value) arguments->options.profile = profile;
+      }
+      if (!arguments->options.profile) return false;
     } else if (name == "--planted") {
       const auto bug = PlantedBugOf(value);
       if (!bug) return false;
@@ -78,7 +84,7 @@ int Run(const Arguments& arguments) {
     events += outcome.events;
     if (outcome.violation.empty()) continue;
     std::printf("seed %llu fails: %s\nreplay: %s\n", static_cast<unsigned long long>(seed),
-                outcome.violation.c_str(), ReplayLine(seed, arguments.options.bug).c_str());
+                outcome.violation.c_str(), ReplayLine(seed, arguments.options).c_str());
     return arguments.options.bug == PlantedBug::kNone ? 1 : 0;
   }
   const double took = elapsed();

@@ -45,12 +45,14 @@ class Network {
  public:
   Network(World* world, const Weather* weather) : world_(world), weather_(weather) {}
 
-  /// Carry out `effect` for `host`, or not, and return what its caller sees.
+  /// Carry out `effect` for `host`, or not, and return what its caller sees. Null = for somebody
+  /// who looks on: at once.
   ///
   /// Shape:    `effect` owns what it needs: it may run when the caller has long returned.
   template <class Answer>
   Answer Call(Host* host, bool write, const char* verb, const std::string& about,
               std::function<Answer()> effect) {
+    if (host == nullptr) return effect();
     const Fate fate = Begin(host, write, verb, about);
     if (fate == Fate::kNotSent) return Answer(Gone(verb, about));
     if (fate == Fate::kLate) {

@@ -25,13 +25,14 @@ enum class PlantedBug : uint8_t {
 struct PlantedBugName {
   PlantedBug bug;
   std::string_view name;
+  bool in_cluster = false;  ///< also where several participants save
 };
 inline constexpr std::array<PlantedBugName, 7> kPlantedBugs = {{
-    {PlantedBug::kAckBeforePersist, "ack-before-persist"},
-    {PlantedBug::kDeltaLostOnAbort, "delta-lost-on-abort"},
+    {PlantedBug::kAckBeforePersist, "ack-before-persist", true},
+    {PlantedBug::kDeltaLostOnAbort, "delta-lost-on-abort", true},
     {PlantedBug::kPiecesLostOnAbort, "pieces-lost-on-abort"},
-    {PlantedBug::kUnfencedHead, "unfenced-head"},
-    {PlantedBug::kDeleteByListing, "delete-by-listing"},
+    {PlantedBug::kUnfencedHead, "unfenced-head", true},
+    {PlantedBug::kDeleteByListing, "delete-by-listing", true},
     {PlantedBug::kSweepBeforeTakeover, "sweep-before-takeover"},
     {PlantedBug::kPublishBeforeDecision, "publish-before-decision"},
 }};

@@ -6,8 +6,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
+#include <vector>
 
 #include "schedule.h"
 
@@ -16,28 +18,47 @@ namespace {
 
 constexpr uint64_t kSchedulesMax = 2000;
 
-class PlantedBugTest : public ::testing::TestWithParam<PlantedBugName> {};
+struct Planted {
+  PlantedBugName bug;
+  Profile profile;
+};
 
-TEST_P(PlantedBugTest, IsFoundAndItsSeedFindsItAgain) {
-  const PlantedBug bug = GetParam().bug;
-  for (uint64_t seed = 1; seed <= kSchedulesMax; ++seed) {
-    const ScheduleOutcome found = RunSchedule(seed, {.bug = bug});
-    if (found.violation.empty()) continue;
-    std::printf("%s: seed %lu: %s\nreplay: %s\n", GetParam().name.data(), seed,
-                found.violation.c_str(), ReplayLine(seed, bug).c_str());
-    const ScheduleOutcome again = RunSchedule(seed, {.bug = bug, .keep_trace = true});
-    EXPECT_EQ(again.violation, found.violation);
-    EXPECT_EQ(again.trace_hash, found.trace_hash);
-    EXPECT_EQ(RunSchedule(seed).violation, "") << "it fails without the bug, too";
-    return;
+std::vector<Planted> AllPlanted() {
+  std::vector<Planted> all;
+  for (const PlantedBugName& bug : kPlantedBugs) {
+    all.push_back({bug, Profile::kOneProcess});
+    if (bug.in_cluster) all.push_back({bug, Profile::kCluster});
   }
-  FAIL() << GetParam().name << " is not found in " << kSchedulesMax << " schedules";
+  return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Bugs, PlantedBugTest, ::testing::ValuesIn(kPlantedBugs),
+class PlantedBugTest : public ::testing::TestWithParam<Planted> {};
+
+TEST_P(PlantedBugTest, IsFoundAndItsSeedFindsItAgain) {
+  ScheduleOptions options;
+  options.bug = GetParam().bug.bug;
+  options.profile = GetParam().profile;
+  const ScheduleOptions without{.profile = options.profile};
+  for (uint64_t seed = 1; seed <= kSchedulesMax; ++seed) {
+    const ScheduleOutcome found = RunSchedule(seed, options);
+    if (found.violation.empty()) continue;
+    std::printf("seed %lu: %s\nreplay: %s\n", seed, found.violation.c_str(),
+                ReplayLine(seed, options).c_str());
+    options.keep_trace = true;
+    const ScheduleOutcome again = RunSchedule(seed, options);
+    EXPECT_EQ(again.violation, found.violation);
+    EXPECT_EQ(again.trace_hash, found.trace_hash);
+    EXPECT_EQ(RunSchedule(seed, without).violation, "") << "it fails without the bug, too";
+    return;
+  }
+  FAIL() << "not found in " << kSchedulesMax << " schedules";
+}
+
+INSTANTIATE_TEST_SUITE_P(Bugs, PlantedBugTest, ::testing::ValuesIn(AllPlanted()),
                          [](const auto& info) {
-                           std::string name(info.param.name);
-                           std::erase(name, '-');
+                           std::string name(info.param.bug.name);
+                           name.append("_").append(ProfileName(info.param.profile));
+                           std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
 

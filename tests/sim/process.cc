@@ -10,6 +10,7 @@
 #include "checkpoint/retention.h"
 #include "sim_object_store.h"
 #include "sim_repetition.h"
+#include "unfenced_object_store.h"
 
 namespace cairn::sim {
 namespace {
@@ -26,22 +27,6 @@ const std::vector<state::SlotDescriptor>& Slots() {
       new std::vector<state::SlotDescriptor>{SlotOf("out/count/0")};
   return *slots;
 }
-
-/// Writes the head whatever there is by now.
-class UnfencedObjectStore final : public SimObjectStore {
- public:
-  using SimObjectStore::SimObjectStore;
-  Result<std::string> CompareAndSwap(const std::string& key,
-                                     const std::optional<std::string>& expected,
-                                     std::string_view bytes) override {
-    if (key != checkpoint::kHeadKey) return SimObjectStore::CompareAndSwap(key, expected, bytes);
-    return network_->Call<Result<std::string>>(
-        host_, true, "overwrite", key,
-        [bucket = bucket_, writer = host_->incarnation, key, bytes = std::string(bytes)] {
-          return bucket->Overwrite(writer, key, bytes);
-        });
-  }
-};
 
 bool CanRetry(const Status& status) {
   return status.code() == StatusCode::kUnavailable ||

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "bucket.h"
+#include "cluster_schedule.h"
 #include "network.h"
 #include "oracle.h"
 #include "process.h"
@@ -11,6 +12,9 @@
 
 namespace cairn::sim {
 namespace {
+
+/// Per mille of schedules that are of several participants: each costs as much as four others.
+constexpr uint32_t kClusters = 100;
 
 /// Every kind of fault is off in some schedules: one that is always there hides what others show.
 uint32_t DrawRate(World* world, std::initializer_list<uint32_t> rates) {
@@ -30,7 +34,7 @@ Weather DrawWeather(World* world) {
 }
 
 void DrawJob(World* world, Job* job) {
-  job->keys = static_cast<uint32_t>(2 + world->Draw(8));
+  job->keys = static_cast<uint32_t>(2 + world->Draw(6));
   job->rows_per_checkpoint = static_cast<uint32_t>(1 + world->Draw(6));
   job->retained = static_cast<uint32_t>(1 + world->Draw(3));
   job->rebase_chunks = static_cast<uint32_t>(1 + world->Draw(5));
@@ -60,41 +64,55 @@ void RunLastProcess(Job* job) {
   job->oracle->CheckEnd(process.offset());
 }
 
-}  // namespace
-
-ScheduleOutcome RunSchedule(uint64_t seed, const ScheduleOptions& options) {
-  World world(seed, options.keep_trace);
-  Bucket bucket(&world);
-  Oracle oracle(&world, &bucket);
-  const Weather weather = DrawWeather(&world);
-  Network network(&world, &weather);
+void RunOneProcessAtATime(World* world, const Weather& weather, PlantedBug bug) {
+  Bucket bucket(world);
+  Oracle oracle(world, &bucket);
+  Network network(world, &weather);
   SimSink sink(&oracle);
   Job job;
-  job.world = &world;
+  job.world = world;
   job.bucket = &bucket;
   job.oracle = &oracle;
   job.sink = &sink;
-  job.bug = options.bug;
-  DrawJob(&world, &job);
-  const uint64_t machines = 1 + world.Draw(3);
-  const auto restart_us = static_cast<int64_t>(DrawRate(&world, {500'000, 3'000'000, 10'000'000}));
+  job.bug = bug;
+  DrawJob(world, &job);
+  const uint64_t machines = 1 + world->Draw(3);
+  const auto restart_us = static_cast<int64_t>(DrawRate(world, {500'000, 3'000'000, 10'000'000}));
   for (uint64_t i = 0; i < machines; ++i) {
-    world.Spawn([&] { RunMachine(&job, &network, restart_us); });
+    world->Spawn([&] { RunMachine(&job, &network, restart_us); });
   }
-  world.Run();
-  if (!world.stopped()) {
-    job.attempts_left = 2;
-    job.abandon = 0;
-    world.Spawn([&] { RunLastProcess(&job); });
-    world.Run();
+  world->Run();
+  if (world->stopped()) return;
+  job.attempts_left = 2;
+  job.abandon = 0;
+  world->Spawn([&] { RunLastProcess(&job); });
+  world->Run();
+}
+
+}  // namespace
+
+std::string_view ProfileName(Profile profile) {
+  return profile == Profile::kCluster ? "cluster" : "one-process";
+}
+
+ScheduleOutcome RunSchedule(uint64_t seed, const ScheduleOptions& options) {
+  World world(seed, options.keep_trace);
+  const bool cluster = world.Chance(kClusters);
+  const Weather weather = DrawWeather(&world);
+  if (options.profile.value_or(cluster ? Profile::kCluster : Profile::kOneProcess) ==
+      Profile::kCluster) {
+    RunCluster(&world, weather, options.bug);
+  } else {
+    RunOneProcessAtATime(&world, weather, options.bug);
   }
   return {world.violation(), world.trace_hash(), world.events(), world.met(), world.trace()};
 }
 
-std::string ReplayLine(uint64_t seed, PlantedBug bug) {
+std::string ReplayLine(uint64_t seed, const ScheduleOptions& options) {
   std::string line = "./dev sim --seed " + std::to_string(seed) + " --schedules 1 --trace";
+  if (options.profile) line.append(" --profile ").append(ProfileName(*options.profile));
   for (const PlantedBugName& known : kPlantedBugs) {
-    if (known.bug == bug) line.append(" --planted ").append(known.name);
+    if (known.bug == options.bug) line.append(" --planted ").append(known.name);
   }
   return line;
 }

@@ -7,7 +7,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planted_bug.h"
@@ -15,8 +17,18 @@
 
 namespace cairn::sim {
 
+/// Whose protocol a schedule is of.
+enum class Profile : uint8_t {
+  kOneProcess,  ///< at a time: checkpoint/store.h
+  kCluster,     ///< several participants and a leader: checkpoint/shared
+};
+
+/// "one-process", "cluster".
+std::string_view ProfileName(Profile profile);
+
 struct ScheduleOptions {
   PlantedBug bug = PlantedBug::kNone;
+  std::optional<Profile> profile;  ///< nothing = as the seed draws it
   bool keep_trace = false;
 };
 
@@ -31,6 +43,6 @@ struct ScheduleOutcome {
 ScheduleOutcome RunSchedule(uint64_t seed, const ScheduleOptions& options = {});
 
 /// The line that runs a schedule again and prints what happened in it.
-std::string ReplayLine(uint64_t seed, PlantedBug bug);
+std::string ReplayLine(uint64_t seed, const ScheduleOptions& options);
 
 }  // namespace cairn::sim

@@ -5,9 +5,9 @@
 
 namespace cairn::sim {
 
-class SimObjectStore::Writer final : public env::ObjectWriter {
+class SimObjectStore::Upload final : public env::ObjectWriter {
  public:
-  Writer(SimObjectStore* store, std::string key) : store_(store), key_(std::move(key)) {}
+  Upload(SimObjectStore* store, std::string key) : store_(store), key_(std::move(key)) {}
   // A part is on its way with Finish: nothing of it is visible before.
   Status Append(std::string_view bytes) override {
     bytes_.append(bytes);
@@ -39,7 +39,7 @@ Result<std::string> SimObjectStore::CompareAndSwap(const std::string& key,
                                                    std::string_view bytes) {
   return network_->Call<Result<std::string>>(
       host_, true, "swap", key,
-      [bucket = bucket_, writer = host_->incarnation, key, expected, bytes = std::string(bytes)] {
+      [bucket = bucket_, writer = writer(), key, expected, bytes = std::string(bytes)] {
         return bucket->Swap(writer, key, expected, bytes);
       });
 }
@@ -53,7 +53,7 @@ Status SimObjectStore::PutHint(const std::string& key, std::string_view bytes) {
 }
 
 Result<std::unique_ptr<env::ObjectWriter>> SimObjectStore::NewWriter(const std::string& key) {
-  return std::unique_ptr<env::ObjectWriter>(std::make_unique<Writer>(this, key));
+  return std::unique_ptr<env::ObjectWriter>(std::make_unique<Upload>(this, key));
 }
 
 Result<env::VersionedBytes> SimObjectStore::Get(const std::string& key, uint64_t max_bytes) {
@@ -72,8 +72,8 @@ Result<env::ObjectInfo> SimObjectStore::Head(const std::string& key) {
 }
 
 Result<std::vector<env::ObjectInfo>> SimObjectStore::List(const std::string& prefix) {
-  const int64_t stale_us = network_->weather().stale_us;
-  if (stale_us > 0) network_->world()->Count(Met::kStaleList);
+  const int64_t stale_us = host_ == nullptr ? 0 : network_->weather().stale_us;
+  if (host_ != nullptr && stale_us > 0) network_->world()->Count(Met::kStaleList);
   return network_->Call<Result<std::vector<env::ObjectInfo>>>(host_, false, "list", prefix, [&] {
     return Result<std::vector<env::ObjectInfo>>(bucket_->List(prefix, stale_us));
   });
@@ -81,7 +81,7 @@ Result<std::vector<env::ObjectInfo>> SimObjectStore::List(const std::string& pre
 
 Status SimObjectStore::Delete(const std::string& key) {
   return network_->Call<Status>(host_, true, "delete", key,
-                                [bucket = bucket_, writer = host_->incarnation, key] {
+                                [bucket = bucket_, writer = writer(), key] {
                                   bucket->Delete(writer, key);
                                   return Status();
                                 });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimObjectStore: one process's connection to the simulated bucket.
+// SimObjectStore: one process's connection to the simulated bucket; without a host, the bucket as
+// it is.
 //
 // Threads: one; every call is a point at which another actor may run.
 #pragma once
@@ -35,7 +36,8 @@ class SimObjectStore : public env::ObjectStore {
   Status Delete(const std::string& key) override;
 
  protected:
-  class Writer;
+  class Upload;
+  uint32_t writer() const { return host_ == nullptr ? 0 : host_->incarnation; }
   Network* network_;
   Bucket* bucket_;
   Host* host_;
