@@ -73,12 +73,12 @@ class LogFaultLoop {
     const Result<PersistedCut> done = log.Checkpoint();
     const bool fired = log.job.files.fired();
     calls_ = log.job.files.calls();
+    log.job.files.Disarm();
     if (!fired && done.ok()) {
       EXPECT_EQ(SegmentsOf(&log), moment_.segments_after);
     }
     bool again_ok = false;
     if (!fault_.cut) {
-      log.job.files.Disarm();
       AppendTo(&log, 3);
       again_ok = log.Checkpoint().ok();
     }
@@ -86,7 +86,6 @@ class LogFaultLoop {
 
     // The process dies, and with it all that was not synced.
     log.job.Stop();
-    log.job.files.Disarm();
     log.job.disk().PowerCut(env::Unsynced::kRandom, seed_ + n);
     log.job.disk().PowerOn();
     const Status started = log.Start();
