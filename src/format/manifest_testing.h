@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 #include "format/manifest.h"
@@ -150,6 +151,37 @@ inline CheckpointManifest GoodManifest() {
   AddGoodSources(&m);
   AddGoodSinksAndLogs(&m);
   Settle(&m);
+  return m;
+}
+
+/// A manifest of `count` view-log segments of the most digits there are.
+inline CheckpointManifest ManyViewLogSegments(uint32_t count) {
+  CheckpointManifest m = GoodManifest();
+  m.checkpoint_id.value = m.epoch = m.node_data.chunk.checkpoint_id.value =
+      std::numeric_limits<uint64_t>::max();
+  for (StateFrame& frame : m.state_frames) {
+    if (frame.chunk.checkpoint_id.value == 9) frame.chunk.checkpoint_id = m.checkpoint_id;
+  }
+  // As many logs as there may be, whose names take six characters a byte.
+  ViewLog log = m.view_logs[0];
+  log.partitions = 4'000'000'000u;
+  log.segments.clear();
+  m.view_logs.assign(kMaxViewLogs, log);
+  for (uint32_t i = 0; i < kMaxViewLogs; ++i) {
+    std::string& name = m.view_logs[i].view;
+    name.assign(kViewNameBytesMax, '\x01');
+    name[0] = static_cast<char>(1 + i / 31 / 31);
+    name[1] = static_cast<char>(1 + i / 31 % 31);
+    name[2] = static_cast<char>(1 + i % 31);
+  }
+  const uint64_t first = std::numeric_limits<uint64_t>::max() - 2 * uint64_t{count};
+  for (uint32_t i = 0; i < count; ++i) {
+    ViewLog& of = m.view_logs[uint64_t{i} * kMaxViewLogs / count];
+    of.segments.push_back({3'999'999'999u, m.checkpoint_id, first + i, first + i + 1, ~0ull,
+                           FilledDigest(0xee),
+                           EventTimeBounds{std::numeric_limits<int64_t>::min(),
+                                           std::numeric_limits<int64_t>::min() + 1}});
+  }
   return m;
 }
 
