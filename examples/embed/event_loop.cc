@@ -143,7 +143,10 @@ class Loop {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3) return std::fprintf(stderr, "usage: event_loop DIRECTORY EVENTS [MS]\n"), 2;
+  char* end = nullptr;
+  const bool whole = argc >= 3 && std::strtoll(argv[2], &end, 10) > 0 && *end == '\0' &&
+                     (argc == 3 || (std::strtoll(argv[3], &end, 10) > 0 && *end == '\0'));
+  if (!whole) return std::fprintf(stderr, "usage: event_loop DIRECTORY EVENTS [MS]\n"), 2;
   PersistThread persist;
   cairn::StateStore::Options options;
   options.name = "event-loop";

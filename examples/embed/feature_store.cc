@@ -7,10 +7,13 @@
 //   feature_store PAYMENTS.csv DIRECTORY [USER FROM TO]…
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "cairn/state_store.h"
@@ -35,6 +38,20 @@ Features FeaturesOf(const Payments& payments, const cairn::View& view, const std
   return features;
 }
 
+/// The whole number that `text` is, up to a comma.
+std::optional<int64_t> NumberIn(std::string_view text) {
+  const char* const end = text.data() + std::min(text.find(','), text.size());
+  int64_t number = 0;
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return number;
+}
+
+cairn::Status BadLine(const char* input, const std::string& line, const char* wanted) {
+  return cairn::Status::InvalidArgument(std::string(input) + ": the line '" + line + "' is not " +
+                                        wanted);
+}
+
 cairn::Status Serve(int argc, char** argv) {
   CAIRN_ASSIGN_OR_RETURN(auto store,
                          cairn::StateStore::Open(std::string("file://") + argv[2], {"features"}));
@@ -57,15 +74,18 @@ cairn::Status Serve(int argc, char** argv) {
   });
   const auto write = [&]() -> cairn::Status {
     std::ifstream lines(argv[1]);
+    if (!lines) return cairn::Status::InvalidArgument(std::string("cannot open ") + argv[1]);
     lines.seekg(start.offsets.empty() ? 0 : std::stoll(start.offsets));
     std::streamoff offset = lines.tellg();
     for (std::string line; std::getline(lines, line);) {
       const size_t first = line.find(',');
-      const size_t second = line.find(',', first + 1);
-      const int64_t at = std::stoll(line.substr(first + 1));
-      const int64_t amount = std::stoll(line.substr(second + 1));
-      CAIRN_RETURN_IF_ERROR(payments->Update(line.substr(0, first), at,
-                                             [&](int64_t& sum, bool) noexcept { sum += amount; }));
+      const size_t second = first == std::string::npos ? first : line.find(',', first + 1);
+      if (second == std::string::npos) return BadLine(argv[1], line, "USER,SECONDS,AMOUNT");
+      const auto at = NumberIn(std::string_view(line).substr(first + 1));
+      const auto amount = NumberIn(std::string_view(line).substr(second + 1));
+      if (!at || !amount) return BadLine(argv[1], line, "USER,SECONDS,AMOUNT");
+      CAIRN_RETURN_IF_ERROR(payments->Update(line.substr(0, first), *at,
+                                             [&](int64_t& sum, bool) noexcept { sum += *amount; }));
       offset += static_cast<std::streamoff>(line.size()) + 1;
       partition->Maintain();
       if (partition->CheckpointDue()) (void)partition->Checkpoint(std::to_string(offset));
@@ -92,7 +112,11 @@ cairn::Status Serve(int argc, char** argv) {
 }
 
 int main(int argc, char** argv) {
-  if (argc < 3) {
+  bool whole = argc >= 3 && argc % 3 == 0;
+  for (int i = 3; whole && i < argc; i += 3) {
+    whole = NumberIn(argv[i + 1]).has_value() && NumberIn(argv[i + 2]).has_value();
+  }
+  if (!whole) {
     return std::fprintf(stderr,
                         "usage: feature_store PAYMENTS.csv DIRECTORY "
                         "[USER FROM TO]...\n"),
@@ -100,5 +124,5 @@ int main(int argc, char** argv) {
   }
   const cairn::Status status = Serve(argc, argv);
   if (!status.ok()) std::fprintf(stderr, "feature_store: %s\n", status.ToString().c_str());
-  return status.ok() ? 0 : 1;
+  return status.ok() ? 0 : status.code() == cairn::StatusCode::kInvalidArgument ? 2 : 1;
 }

@@ -5,10 +5,13 @@
 // here are event time, and prints what was let through and how many clients are still known.
 //
 //   rate_limiter REQUESTS.csv DIRECTORY LIMIT WINDOW_MS
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "cairn/state_store.h"
 
@@ -16,6 +19,20 @@ struct Window {
   int64_t begun_ms;
   int64_t requests;
 };
+
+/// The whole number that `text` is, up to a comma.
+std::optional<int64_t> NumberIn(std::string_view text) {
+  const char* const end = text.data() + std::min(text.find(','), text.size());
+  int64_t number = 0;
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return number;
+}
+
+cairn::Status BadLine(const char* input, const std::string& line, const char* wanted) {
+  return cairn::Status::InvalidArgument(std::string(input) + ": the line '" + line + "' is not " +
+                                        wanted);
+}
 
 cairn::Status Limit(const char* input, const std::string& directory, int64_t limit,
                     int64_t window_ms) {
@@ -33,11 +50,14 @@ cairn::Status Limit(const char* input, const std::string& directory, int64_t lim
   CAIRN_ASSIGN_OR_RETURN(const cairn::Recovered start, partition->Recover());
 
   std::ifstream requests(input);
+  if (!requests) return cairn::Status::InvalidArgument(std::string("cannot open ") + input);
   requests.seekg(start.offsets.empty() ? 0 : std::stoll(start.offsets));
   std::streamoff offset = requests.tellg();
   for (std::string line; std::getline(requests, line);) {
     const size_t comma = line.find(',');
-    const int64_t now_ms = std::stoll(line);
+    const auto number = NumberIn(line);
+    if (!number || comma == std::string::npos) return BadLine(input, line, "MILLISECONDS,CLIENT");
+    const int64_t now_ms = *number;
     CAIRN_RETURN_IF_ERROR(partition->AdvanceWatermark(now_ms));
     bool allowed = false;
     CAIRN_RETURN_IF_ERROR(
@@ -67,7 +87,12 @@ int main(int argc, char** argv) {
   if (argc != 5) {
     return std::fprintf(stderr, "usage: rate_limiter REQUESTS.csv DIRECTORY LIMIT WINDOW_MS\n"), 2;
   }
-  const cairn::Status status = Limit(argv[1], argv[2], std::atoll(argv[3]), std::atoll(argv[4]));
+  const auto limit = NumberIn(argv[3]);
+  const auto window_ms = NumberIn(argv[4]);
+  if (!limit || !window_ms || *window_ms < 1) {
+    return std::fprintf(stderr, "rate_limiter: LIMIT and WINDOW_MS are whole numbers\n"), 2;
+  }
+  const cairn::Status status = Limit(argv[1], argv[2], *limit, *window_ms);
   if (!status.ok()) std::fprintf(stderr, "rate_limiter: %s\n", status.ToString().c_str());
-  return status.ok() ? 0 : 1;
+  return status.ok() ? 0 : status.code() == cairn::StatusCode::kInvalidArgument ? 2 : 1;
 }

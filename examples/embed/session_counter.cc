@@ -5,9 +5,13 @@
 // same input and directory.
 //
 //   session_counter CLICKS.csv DIRECTORY
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "cairn/state_store.h"
 
@@ -17,6 +21,20 @@ struct Sessions {
   int64_t clicks;
 };
 
+/// The whole number that `text` is, up to a comma.
+std::optional<int64_t> NumberIn(std::string_view text) {
+  const char* const end = text.data() + std::min(text.find(','), text.size());
+  int64_t number = 0;
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return number;
+}
+
+cairn::Status BadLine(const char* input, const std::string& line, const char* wanted) {
+  return cairn::Status::InvalidArgument(std::string(input) + ": the line '" + line + "' is not " +
+                                        wanted);
+}
+
 cairn::Status CountSessions(const char* input, const std::string& directory) {
   CAIRN_ASSIGN_OR_RETURN(auto store, cairn::StateStore::Open("file://" + directory, {"sessions"}));
   CAIRN_ASSIGN_OR_RETURN(cairn::Partition * partition, store->OpenPartition(0));
@@ -25,11 +43,16 @@ cairn::Status CountSessions(const char* input, const std::string& directory) {
   CAIRN_ASSIGN_OR_RETURN(const cairn::Recovered start, partition->Recover());
 
   std::ifstream clicks(input);
+  if (!clicks) return cairn::Status::InvalidArgument(std::string("cannot open ") + input);
   clicks.seekg(start.offsets.empty() ? 0 : std::stoll(start.offsets));
   std::streamoff offset = clicks.tellg();
   for (std::string line; std::getline(clicks, line);) {
     const size_t comma = line.find(',');
-    const int64_t seconds = std::stoll(line.substr(comma + 1));
+    const auto number = comma == std::string::npos
+                            ? std::nullopt
+                            : NumberIn(std::string_view(line).substr(comma + 1));
+    if (!number) return BadLine(input, line, "USER,SECONDS");
+    const int64_t seconds = *number;
     CAIRN_RETURN_IF_ERROR(
         users->Update(line.substr(0, comma), [&](Sessions& user, bool inserted) noexcept {
           user.sessions += inserted || seconds - user.last_seconds > 1800;
@@ -53,5 +76,5 @@ int main(int argc, char** argv) {
   if (argc != 3) return std::fprintf(stderr, "usage: session_counter CLICKS.csv DIRECTORY\n"), 2;
   const cairn::Status status = CountSessions(argv[1], argv[2]);
   if (!status.ok()) std::fprintf(stderr, "session_counter: %s\n", status.ToString().c_str());
-  return status.ok() ? 0 : 1;
+  return status.ok() ? 0 : status.code() == cairn::StatusCode::kInvalidArgument ? 2 : 1;
 }

@@ -53,6 +53,7 @@ class FaultObjectStore final : public ObjectStore {
 
   bool is_remote() const override { return store_->is_remote(); }
   bool may_write_late() const override;
+  StoreUse use() const override { return store_->use(); }
   Status CreateIfAbsent(const std::string& key, std::string_view bytes) override;
   Result<std::string> CompareAndSwap(const std::string& key,
                                      const std::optional<std::string>& expected,

@@ -39,10 +39,13 @@ class LocalObjectWriter final : public ObjectWriter {
     }
   }
 
-  Status Append(std::string_view bytes) override { return file_->Append(bytes); }
+  Status Append(std::string_view bytes) override {
+    store_->use_.AddBytes(bytes.size());
+    return file_->Append(bytes);
+  }
 
   Status Finish() override {
-    if (store_->options_.fsync) CAIRN_RETURN_IF_ERROR(file_->Sync());
+    if (store_->options_.fsync) CAIRN_RETURN_IF_ERROR(store_->SyncFile(file_.get()));
     CAIRN_RETURN_IF_ERROR(file_->Close());
     CAIRN_RETURN_IF_ERROR(store_->files_->Link(temporary_, target_));
     finished_ = true;
@@ -131,13 +134,13 @@ Status LocalObjectStore::EnsureDirectory(const std::string& directory) {
     const bool was_there = files_->Stat(root_).ok();
     CAIRN_RETURN_IF_ERROR(CreateDirectories(files_, root_, options_.fsync));
     // Best effort: the user's own directory may lie in one that we may not open.
-    if (was_there && options_.fsync) (void)files_->SyncDirectory(DirectoryOf(root_));
+    if (was_there && options_.fsync) (void)SyncDirectoryCounted(DirectoryOf(root_));
   } else {
     const std::string parent = DirectoryOf(directory);
     CAIRN_RETURN_IF_ERROR(EnsureDirectory(parent));
     const Status made = files_->CreateDirectory(directory);
     if (!made.ok() && made.code() != StatusCode::kAlreadyExists) return made;
-    if (options_.fsync) synced = files_->SyncDirectory(parent);
+    if (options_.fsync) synced = SyncDirectoryCounted(parent);
   }
   std::lock_guard<std::mutex> lock(mutex_);
   if (synced.ok()) {
@@ -148,9 +151,19 @@ Status LocalObjectStore::EnsureDirectory(const std::string& directory) {
   return synced;
 }
 
+Status LocalObjectStore::SyncFile(WritableFile* file) {
+  use_.AddSync();
+  return file->Sync();
+}
+
+Status LocalObjectStore::SyncDirectoryCounted(const std::string& directory) {
+  use_.AddSync();
+  return files_->SyncDirectory(directory);
+}
+
 Status LocalObjectStore::SyncDirectoryOf(const std::string& directory) {
   if (!options_.fsync) return {};
-  const Status synced = files_->SyncDirectory(directory);
+  const Status synced = SyncDirectoryCounted(directory);
   if (synced.ok()) return {};
   std::lock_guard<std::mutex> lock(mutex_);
   poisoned_.insert(directory);
@@ -177,8 +190,9 @@ Result<std::string> LocalObjectStore::WriteTemporary(const std::string& director
                                                      std::string_view bytes, bool sync) {
   std::string path;
   CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, CreateTemporary(directory, &path));
+  use_.AddBytes(bytes.size());
   Status status = file->Append(bytes);
-  if (status.ok() && sync) status = file->Sync();
+  if (status.ok() && sync) status = SyncFile(file.get());
   if (status.ok()) status = file->Close();
   if (!status.ok()) {
     file.reset();

@@ -42,6 +42,7 @@ class LocalObjectStore final : public ObjectStore {
   static Result<std::unique_ptr<LocalObjectStore>> Open(FileSystem* files, std::string root,
                                                         LocalObjectStoreOptions options);
 
+  StoreUse use() const override { return use_.Read(); }
   Status CreateIfAbsent(const std::string& key, std::string_view bytes) override;
   Result<std::string> CompareAndSwap(const std::string& key,
                                      const std::optional<std::string>& expected,
@@ -69,6 +70,8 @@ class LocalObjectStore final : public ObjectStore {
   Status CheckPoison(const std::string& directory) const;
   Result<std::string> PrepareDirectory(const std::string& key);
   Status EnsureDirectory(const std::string& directory);
+  Status SyncFile(WritableFile* file);
+  Status SyncDirectoryCounted(const std::string& directory);
   Status SyncDirectoryOf(const std::string& directory);
   std::string TemporaryName(const std::string& directory);
   Result<std::unique_ptr<WritableFile>> CreateTemporary(const std::string& directory,
@@ -84,6 +87,7 @@ class LocalObjectStore final : public ObjectStore {
   FileSystem* files_;
   std::string root_;
   LocalObjectStoreOptions options_;
+  StoreUseCounter use_;
   uint64_t swept_ = 0;
 
   mutable std::mutex mutex_;  // guards what follows

@@ -300,5 +300,21 @@ TEST(ManualClockTest, MovesOnlyWhenTold) {
   EXPECT_EQ(a.Next(), b.Next());
 }
 
+TEST_F(LocalObjectStoreTest, SyncsAndBytesAreCounted) {
+  ASSERT_TRUE(store_->PrepareFor("d/any").ok());
+  const StoreUse before = store_->use();
+  ASSERT_TRUE(store_->CreateIfAbsent("d/record", "12345").ok());  // its bytes, its directory
+  EXPECT_EQ(store_->use() - before, (StoreUse{.syncs = 2, .bytes_written = 5}));
+  auto writer = store_->NewWriter("d/object");
+  ASSERT_TRUE(writer.ok());
+  ASSERT_TRUE((*writer)->Append("123").ok());
+  EXPECT_EQ((store_->use() - before).bytes_written, 8u) << "counted as they are written";
+  ASSERT_TRUE((*writer)->Finish().ok());  // its bytes; the name rides on the next create
+  EXPECT_EQ(store_->use() - before, (StoreUse{.syncs = 3, .bytes_written = 8}));
+  Open({.fsync = false});
+  ASSERT_TRUE(store_->CreateIfAbsent("d/other", "1").ok());
+  EXPECT_EQ(store_->use(), (StoreUse{.bytes_written = 1}));
+}
+
 }  // namespace
 }  // namespace cairn::env

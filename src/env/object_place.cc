@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "env/object_place.h"
 
+#include <utility>
+
 #include "env/local_object_store.h"
 #include "env/s3/s3_object_store.h"
 
@@ -9,9 +11,10 @@ namespace cairn::env {
 bool IsBucket(std::string_view place) { return place.starts_with("s3://"); }
 
 Result<std::unique_ptr<ObjectStore>> OpenBucket(FileSystem* files, const std::string& place,
-                                                int64_t deadline_ms) {
+                                                int64_t deadline_ms, RetryObserver on_retry) {
   S3StoreOptions options;
   options.deadline_ms = deadline_ms;
+  options.on_retry = std::move(on_retry);
   CAIRN_ASSIGN_OR_RETURN(options.location, ResolveS3Uri(place, files, ProcessEnvironment()));
   options.credentials = [files] {
     const std::unique_ptr<HttpClient> http = CurlHttpClient();
@@ -22,8 +25,9 @@ Result<std::unique_ptr<ObjectStore>> OpenBucket(FileSystem* files, const std::st
   return std::unique_ptr<ObjectStore>(std::move(store));
 }
 
-Result<std::unique_ptr<ObjectStore>> OpenObjects(FileSystem* files, const std::string& place) {
-  if (IsBucket(place)) return OpenBucket(files, place, kImpatientMs);
+Result<std::unique_ptr<ObjectStore>> OpenObjects(FileSystem* files, const std::string& place,
+                                                 RetryObserver on_retry) {
+  if (IsBucket(place)) return OpenBucket(files, place, kImpatientMs, std::move(on_retry));
   CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<LocalObjectStore> store,
                          LocalObjectStore::Open(files, place, {.fsync = false, .sweep = false}));
   return std::unique_ptr<ObjectStore>(std::move(store));

@@ -5,6 +5,7 @@
 // Threads: free functions.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,17 +23,21 @@ bool IsBucket(std::string_view place);
 inline constexpr int64_t kImpatientMs = 15'000;
 inline constexpr int64_t kPatientMs = 120'000;
 
+/// Told what a call waits for when it has to be tried again; from any thread.
+using RetryObserver = std::function<void(const std::string&)>;
+
 /// Open the objects of a bucket with the credentials of the environment (env/s3/settings.h). Sends
 /// nothing.
 ///
 /// Errors:   kInvalidArgument (the URI, no credentials) · kUnavailable.
 Result<std::unique_ptr<ObjectStore>> OpenBucket(FileSystem* files, const std::string& place,
-                                                int64_t deadline_ms);
+                                                int64_t deadline_ms, RetryObserver on_retry = {});
 
 /// Open the objects of `place` to read them: nothing is swept, synced or proven. Of a bucket,
 /// impatiently.
 ///
 /// Errors:   as OpenBucket.
-Result<std::unique_ptr<ObjectStore>> OpenObjects(FileSystem* files, const std::string& place);
+Result<std::unique_ptr<ObjectStore>> OpenObjects(FileSystem* files, const std::string& place,
+                                                 RetryObserver on_retry = {});
 
 }  // namespace cairn::env

@@ -4,6 +4,7 @@
 // compare-and-swap. A local directory and a bucket both offer them (LocalObjectStore here).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -58,6 +59,40 @@ class ObjectRanges {
 /// Tells of an object that was begun under `key` `age_ms` ago whether its writer has gone.
 using AbandonedObjects = std::function<bool(const std::string& key, int64_t age_ms)>;
 
+/// What a store has asked of its disk or bucket since it was opened.
+struct StoreUse {
+  uint64_t puts = 0;     ///< PUT and POST requests
+  uint64_t gets = 0;     ///< GET and HEAD requests
+  uint64_t deletes = 0;  ///< DELETE requests
+  uint64_t syncs = 0;    ///< of files and directories
+  uint64_t bytes_written = 0;
+  friend bool operator==(const StoreUse&, const StoreUse&) = default;
+  friend StoreUse operator-(const StoreUse& a, const StoreUse& b) {
+    return {a.puts - b.puts, a.gets - b.gets, a.deletes - b.deletes, a.syncs - b.syncs,
+            a.bytes_written - b.bytes_written};
+  }
+};
+
+/// Counts a store's use.
+///
+/// Threads:  any.
+class StoreUseCounter {
+ public:
+  void AddPut() { ++puts_; }
+  void AddGet() { ++gets_; }
+  void AddDelete() { ++deletes_; }
+  void AddSync() { ++syncs_; }
+  void AddBytes(uint64_t bytes) { bytes_written_ += bytes; }
+  StoreUse Read() const { return {puts_, gets_, deletes_, syncs_, bytes_written_}; }
+
+ private:
+  std::atomic<uint64_t> puts_ = 0;
+  std::atomic<uint64_t> gets_ = 0;
+  std::atomic<uint64_t> deletes_ = 0;
+  std::atomic<uint64_t> syncs_ = 0;
+  std::atomic<uint64_t> bytes_written_ = 0;
+};
+
 /// Store objects under '/'-separated keys.
 ///
 /// Threads:  any.
@@ -67,6 +102,8 @@ class ObjectStore : public ObjectRanges {
  public:
   /// True when each read is a round trip, so that many small ones are better asked for ahead.
   virtual bool is_remote() const { return false; }
+  /// Zero where nothing is counted.
+  virtual StoreUse use() const { return {}; }
 
   /// Create `key` with `bytes`, durably and whole. An existing object with equal bytes is success.
   virtual Status CreateIfAbsent(const std::string& key, std::string_view bytes) = 0;

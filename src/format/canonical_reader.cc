@@ -14,6 +14,8 @@
 #include <arrow/util/key_value_metadata.h>
 #include <fmt/format.h>
 
+#include <charconv>
+
 #include <algorithm>
 #include <utility>
 
@@ -215,6 +217,26 @@ Result<std::vector<StateVersion>> VersionsOf(const arrow::Schema& schema) {
   return ParseStateVersions(*metadata->Get(kCanonicalStateVersionsKey));
 }
 
+/// "2/4". Nothing where the stream does not say.
+Result<std::optional<SnapshotPart>> PartOf(const arrow::Schema& schema) {
+  const auto metadata = schema.metadata();
+  if (metadata == nullptr || !metadata->Contains(kSnapshotPartKey)) {
+    return std::optional<SnapshotPart>();
+  }
+  const std::string text = *metadata->Get(kSnapshotPartKey);
+  SnapshotPart part;
+  const char* end = text.data() + text.size();
+  const auto number = std::from_chars(text.data(), end, part.number);
+  const bool slash = number.ec == std::errc() && number.ptr != end && *number.ptr == '/';
+  const auto count = slash ? std::from_chars(number.ptr + 1, end, part.count) : number;
+  if (!slash || count.ec != std::errc() || count.ptr != end || part.number < 1 ||
+      part.number > part.count) {
+    return Status::Corruption(fmt::format("snapshot says that it is part '{}'", text));
+  }
+  part.snapshot = metadata->Get(kSnapshotKey).ValueOr("");
+  return std::optional<SnapshotPart>(std::move(part));
+}
+
 }  // namespace
 
 struct CanonicalStreamReader::State {
@@ -223,6 +245,7 @@ struct CanonicalStreamReader::State {
   SourceStream in;
   MessageLoop loop;
   std::vector<StateVersion> versions;
+  std::optional<SnapshotPart> part;
 };
 
 CanonicalStreamReader::CanonicalStreamReader(std::unique_ptr<State> state)
@@ -235,6 +258,7 @@ Result<std::unique_ptr<CanonicalStreamReader>> CanonicalStreamReader::Open(ByteS
     Status schema = state->loop.ReadSchema(CanonicalFields(false));
     if (!schema.ok()) return state->in.Explain(std::move(schema));
     CAIRN_ASSIGN_OR_RETURN(state->versions, VersionsOf(*state->loop.schema()));
+    CAIRN_ASSIGN_OR_RETURN(state->part, PartOf(*state->loop.schema()));
   }
   return std::unique_ptr<CanonicalStreamReader>(new CanonicalStreamReader(std::move(state)));
 }
@@ -242,6 +266,8 @@ Result<std::unique_ptr<CanonicalStreamReader>> CanonicalStreamReader::Open(ByteS
 const std::vector<StateVersion>& CanonicalStreamReader::state_versions() const {
   return state_->versions;
 }
+
+const std::optional<SnapshotPart>& CanonicalStreamReader::part() const { return state_->part; }
 
 Result<std::optional<CanonicalBatch>> CanonicalStreamReader::Next() {
   if (state_->empty) return std::optional<CanonicalBatch>();

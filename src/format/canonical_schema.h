@@ -9,6 +9,8 @@ namespace cairn::format {
 
 inline constexpr char kCanonicalVersionKey[] = "clink.format_version";
 inline constexpr char kCanonicalStateVersionsKey[] = "clink.state_versions";
+inline constexpr char kSnapshotPartKey[] = "cairn.snapshot_part";
+inline constexpr char kSnapshotKey[] = "cairn.snapshot";
 
 /// op_id, key_bytes, value_bytes; of a changelog row_kind before them.
 inline arrow::FieldVector CanonicalFields(bool with_row_kind) {

@@ -26,6 +26,15 @@ namespace cairn::format {
 
 inline constexpr uint32_t kCanonicalFormatVersion = 1;
 
+/// Which part of a snapshot a stream is, when it was split over subtasks: metadata
+/// cairn.snapshot_part "2/4" and cairn.snapshot. Other tools read a part as any stream.
+struct SnapshotPart {
+  uint32_t number = 0;  ///< 1..count
+  uint32_t count = 0;
+  std::string snapshot;  ///< the same in all parts of one
+  friend bool operator==(const SnapshotPart&, const SnapshotPart&) = default;
+};
+
 /// Write one canonical stream, a record batch a call.
 ///
 /// Threads:  one.
@@ -33,7 +42,8 @@ inline constexpr uint32_t kCanonicalFormatVersion = 1;
 class CanonicalStreamWriter {
  public:
   static Result<std::unique_ptr<CanonicalStreamWriter>> Open(
-      ByteSink* sink, const std::vector<StateVersion>& state_versions);
+      ByteSink* sink, const std::vector<StateVersion>& state_versions,
+      const std::optional<SnapshotPart>& part = std::nullopt);
   ~CanonicalStreamWriter();
 
   /// Write rows of one operator as one batch. Keys are stored keys; kinds are not written.
@@ -93,6 +103,8 @@ class CanonicalStreamReader {
   ~CanonicalStreamReader();
 
   const std::vector<StateVersion>& state_versions() const;
+  /// Nothing = not known to be less than a whole snapshot.
+  const std::optional<SnapshotPart>& part() const;
 
   /// The next batch; nothing when the stream has ended as it must, with its end marker as the last
   /// bytes of the source. Rows read before an error is found were of a damaged snapshot.

@@ -19,11 +19,16 @@
 namespace cairn::format {
 namespace {
 
-Result<std::shared_ptr<arrow::Schema>> SnapshotSchema(const std::vector<StateVersion>& versions) {
+Result<std::shared_ptr<arrow::Schema>> SnapshotSchema(const std::vector<StateVersion>& versions,
+                                                      const std::optional<SnapshotPart>& part) {
   CAIRN_ASSIGN_OR_RETURN(const std::string packed, PackStateVersions(versions));
   auto metadata = std::make_shared<arrow::KeyValueMetadata>();
   metadata->Append(kCanonicalVersionKey, std::to_string(kCanonicalFormatVersion));
   if (!packed.empty()) metadata->Append(kCanonicalStateVersionsKey, packed);
+  if (part) {
+    metadata->Append(kSnapshotPartKey, fmt::format("{}/{}", part->number, part->count));
+    metadata->Append(kSnapshotKey, part->snapshot);
+  }
   return arrow::schema(CanonicalFields(false), std::move(metadata));
 }
 
@@ -74,10 +79,11 @@ CanonicalStreamWriter::CanonicalStreamWriter(std::unique_ptr<State> state)
 CanonicalStreamWriter::~CanonicalStreamWriter() = default;
 
 Result<std::unique_ptr<CanonicalStreamWriter>> CanonicalStreamWriter::Open(
-    ByteSink* sink, const std::vector<StateVersion>& state_versions) {
+    ByteSink* sink, const std::vector<StateVersion>& state_versions,
+    const std::optional<SnapshotPart>& part) {
   auto state = std::make_unique<State>();
   State& s = *state;
-  CAIRN_ASSIGN_OR_RETURN(s.schema, SnapshotSchema(state_versions));
+  CAIRN_ASSIGN_OR_RETURN(s.schema, SnapshotSchema(state_versions, part));
   s.sink = sink;
   s.stream = std::make_unique<FunctionOutputStream>([&s](std::string_view bytes) {
     s.sink_status = s.sink->Append(bytes);

@@ -238,5 +238,36 @@ TEST(HostileStream, Case59EveryByteFlippedIsRefusedOrHarmless) {
   }
 }
 
+TEST(SnapshotPart, IsReadBackAndIgnoredByWhoeverDoesNotAsk) {
+  StringSink sink;
+  const SnapshotPart part{2, 4, "deployment@41"};
+  auto writer = CanonicalStreamWriter::Open(&sink, {}, part);
+  ASSERT_TRUE(writer.ok());
+  ASSERT_TRUE((*writer)->Finish().ok());
+  StringSource source(sink.bytes);
+  const auto reader = CanonicalStreamReader::Open(&source);
+  ASSERT_TRUE(reader.ok()) << reader.status().ToString();
+  EXPECT_EQ((*reader)->part(), part);
+  EXPECT_TRUE(ReadCanonicalStream(sink.bytes).ok());
+  const std::string whole = StreamOf({{0, "\x24s|k", "v"}});
+  StringSource no_part(whole);
+  EXPECT_FALSE((*CanonicalStreamReader::Open(&no_part))->part().has_value());
+}
+
+TEST(SnapshotPart, ANumberThatNoPartCanHaveIsDamage) {
+  StringSink sink;
+  auto writer = CanonicalStreamWriter::Open(&sink, {}, SnapshotPart{2, 4, "x"});
+  ASSERT_TRUE((*writer)->Finish().ok());
+  const size_t at = sink.bytes.find("2/4");
+  ASSERT_NE(at, std::string::npos);
+  for (const std::string text : {"0/4", "5/4", "2/0", "2x4", "/24", "24/", "-/4"}) {
+    std::string bytes = sink.bytes;
+    bytes.replace(at, 3, text);
+    StringSource source(bytes);
+    EXPECT_EQ(CanonicalStreamReader::Open(&source).status().code(), StatusCode::kCorruption)
+        << text;
+  }
+}
+
 }  // namespace
 }  // namespace cairn::format

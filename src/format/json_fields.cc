@@ -199,6 +199,12 @@ void FieldReader::Finish() {
   }
 }
 
+Status UnknownVersion(std::string_view record, uint64_t version, uint64_t known) {
+  return Status::UnsupportedFormat(fmt::format("{} has version {}, this build reads {}{}", record,
+                                               version, known,
+                                               version > known ? "; upgrade cairn" : ""));
+}
+
 Status ReadRecord(std::string_view bytes, uint64_t bytes_max, std::string_view record,
                   uint32_t version, const char* version_field,
                   const std::function<void(FieldReader*)>& read) {
@@ -208,8 +214,7 @@ Status ReadRecord(std::string_view bytes, uint64_t bytes_max, std::string_view r
     return Status::Corruption(fmt::format("{}.{} is not a number", record, version_field));
   }
   if (*found != version) {
-    return Status::UnsupportedFormat(fmt::format("{} has version {}, this build reads {}", record,
-                                                 found->get<uint64_t>(), version));
+    return UnknownVersion(record, found->get<uint64_t>(), version);
   }
   Status status;
   FieldReader reader(json, std::string(record), &status);

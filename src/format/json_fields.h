@@ -107,6 +107,12 @@ class FieldReader {
   std::vector<std::string_view> taken_;
 };
 
+/// A version that this build does not know: "FORMAT has version 2, this build reads 1; upgrade
+/// cairn".
+///
+/// Errors:   always kUnsupportedFormat.
+Status UnknownVersion(std::string_view record, uint64_t version, uint64_t known);
+
 /// Read a whole record: parse its text, refuse another version, take its fields with `read`, refuse
 /// those that nobody took.
 ///

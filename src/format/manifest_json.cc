@@ -405,9 +405,7 @@ Status CheckVersion(const Json& json) {
     return Status::Corruption("manifest.version is not a number");
   }
   if (*version == kCheckpointManifestVersion) return Status();
-  return Status::UnsupportedFormat(fmt::format("manifest has version {}, this build reads {}",
-                                               version->get<uint64_t>(),
-                                               kCheckpointManifestVersion));
+  return UnknownVersion("manifest", version->get<uint64_t>(), kCheckpointManifestVersion);
 }
 
 Result<std::string> CanonicalText(const CheckpointManifest& manifest) {

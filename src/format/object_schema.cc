@@ -138,8 +138,8 @@ Result<ObjectSchema> FromArrowSchema(const arrow::Schema& schema) {
   const std::string version = *metadata->Get(kFormatVersionKey);
   if (version != std::to_string(kObjectFormatVersion)) {
     return Status::UnsupportedFormat(
-        fmt::format("state object has format version '{}', this build reads {}", version,
-                    kObjectFormatVersion));
+        fmt::format("state object has format version '{}', this build reads {}; upgrade cairn",
+                    version, kObjectFormatVersion));
   }
   ObjectSchema parsed;
   parsed.with_row_kind = schema.num_fields() == 4;

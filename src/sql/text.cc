@@ -80,6 +80,18 @@ stream::TextPosition SourceText::PositionOf(Place place) const {
           static_cast<int>(CharactersIn(before.substr(line_start))) + 1};
 }
 
+Place SourceText::PlaceOf(stream::TextPosition position) const {
+  size_t line_start = 0;
+  for (int line = 1; line < position.line; ++line) {
+    const size_t end = text_.find('\n', line_start);
+    if (end == std::string::npos) break;
+    line_start = end + 1;
+  }
+  const std::string_view rest = std::string_view(text_).substr(line_start);
+  return {line_start +
+          FirstCharacters(rest, static_cast<size_t>(std::max(position.column, 1) - 1)).size()};
+}
+
 Status SourceText::Error(Place place, std::string_view message) const {
   const size_t offset = std::min(place.offset, text_.size());
   const stream::TextPosition position = PositionOf(place);

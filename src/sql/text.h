@@ -34,6 +34,8 @@ class SourceText {
   Status CheckEncoding() const;
 
   stream::TextPosition PositionOf(Place place) const;
+  /// The place that PositionOf shows as `position`.
+  Place PlaceOf(stream::TextPosition position) const;
 
   /// Make an error that names the place and shows its line with a caret below it.
   Status Error(Place place, std::string_view message) const;

@@ -54,5 +54,12 @@ TEST(SourceText, RefusesBytesThatAreNoText) {
               HasSubstr("at most 262144"));
 }
 
+TEST(SourceTextTest, APositionLeadsBackToItsPlace) {
+  const SourceText text("SET a = 1;\n  \xc3\xa4 SET b = 2;\n\nlast", "");
+  for (const size_t offset : {0u, 4u, 11u, 13u, 16u, 28u, 29u, 32u}) {
+    EXPECT_EQ(text.PlaceOf(text.PositionOf({offset})).offset, offset);
+  }
+}
+
 }  // namespace
 }  // namespace cairn::sql

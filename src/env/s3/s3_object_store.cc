@@ -111,13 +111,21 @@ class S3ObjectStore::Tries {
         until_ns_(options.clock->MonotonicNanos() + options.deadline_ms * 1'000'000),
         pause_ms_(options.first_pause_ms) {}
 
-  /// Pause before the next try. False when the deadline comes first.
-  bool Next() {
+  /// Pause before the next try, after `last` went wrong. False when the deadline comes first.
+  bool Next(const Status& last) {
     // Half to all of the pause: writers that failed together do not come back together.
     const int64_t half = std::max<int64_t>(pause_ms_ / 2, 1);
     const int64_t ms =
         half + static_cast<int64_t>(options_.random->Next() % static_cast<uint64_t>(half + 1));
-    if (options_.clock->MonotonicNanos() + ms * 1'000'000 >= until_ns_) return false;
+    const int64_t left_ns = until_ns_ - options_.clock->MonotonicNanos();
+    if (ms * 1'000'000 >= left_ns) return false;
+    ++tries_;
+    // The first pauses are too short to be worth a word.
+    if (options_.on_retry && pause_ms_ >= options_.first_pause_ms * 4) {
+      options_.on_retry(std::string(last.message()) + "; attempt " + std::to_string(tries_) +
+                        ", giving up in " +
+                        std::to_string((left_ns + 999'999'999) / 1'000'000'000) + " s");
+    }
     options_.clock->SleepMillis(ms);
     pause_ms_ = std::min(pause_ms_ * 2, options_.longest_pause_ms);
     return true;
@@ -127,6 +135,7 @@ class S3ObjectStore::Tries {
   const S3StoreOptions& options_;
   int64_t until_ns_;
   int64_t pause_ms_;
+  int tries_ = 1;
 };
 
 S3ObjectStore::S3ObjectStore(S3StoreOptions options)
@@ -201,7 +210,14 @@ Result<HttpResponse> S3ObjectStore::SendSigned(const Call& call) {
       request.headers.emplace_back("x-amz-security-token", credentials_.session_token);
     }
   }
-  return options_.http->Send(request);
+  if (call.method == "PUT" || call.method == "POST") {
+    use_.AddPut();
+  } else {
+    call.method == "DELETE" ? use_.AddDelete() : use_.AddGet();
+  }
+  Result<HttpResponse> response = options_.http->Send(request);
+  if (response.ok() && response->status / 100 == 2) use_.AddBytes(call.body.size());
+  return response;
 }
 
 Result<HttpResponse> S3ObjectStore::SendOnce(const Call& call) {
@@ -221,7 +237,7 @@ Result<HttpResponse> S3ObjectStore::SendUntilAnswered(const Call& call) {
     Result<HttpResponse> response = SendOnce(call);
     if (response.ok() && !LeavesOpen(response->status)) return response;
     if (!response.ok() && response.status().code() != StatusCode::kUnavailable) return response;
-    if (!tries.Next()) return GivenUp(call, response);
+    if (const Status last = GivenUp(call, response); !tries.Next(last)) return last;
   }
 }
 
@@ -300,7 +316,7 @@ Result<std::string> S3ObjectStore::PutIf(const std::string& key,
     const bool unchanged = expected ? record.ok() && record->version == *expected : !record.ok();
     if (!unchanged) return Status::Fenced(Name(key));
     // A condition that failed against what is there now was about something that has gone.
-    if (!tries.Next()) return GivenUp(call, response);
+    if (const Status last = GivenUp(call, response); !tries.Next(last)) return last;
   }
 }
 
@@ -487,7 +503,7 @@ Status S3ObjectStore::CompleteMultipart(const std::string& key, const std::strin
     if (there.status != 404) return ErrorOf(look, there);
     const bool open = !response.ok() || LeavesOpen(response->status) || response->status == 200;
     if (!open) return ErrorOf(call, *response);
-    if (!tries.Next()) return GivenUp(call, response);
+    if (const Status last = GivenUp(call, response); !tries.Next(last)) return last;
   }
 }
 

@@ -47,6 +47,9 @@ struct S3StoreOptions {
   int64_t deadline_ms = 120'000;
   int64_t first_pause_ms = 100;
   int64_t longest_pause_ms = 10'000;
+  /// Told before a call is tried again: what went wrong, which try comes and how long tries go on.
+  /// From any thread that makes a call.
+  std::function<void(const std::string&)> on_retry;
   HttpClient* http = nullptr;  ///< outlives the store; null = a client of its own
   Clock* clock = nullptr;      ///< null = SystemClock()
   Random* random = nullptr;    ///< null = SystemRandom()
@@ -61,6 +64,7 @@ class S3ObjectStore final : public ObjectStore {
   ~S3ObjectStore() override;
 
   bool is_remote() const override { return true; }
+  StoreUse use() const override { return use_.Read(); }
   Status CreateIfAbsent(const std::string& key, std::string_view bytes) override;
   Result<std::string> CompareAndSwap(const std::string& key,
                                      const std::optional<std::string>& expected,
@@ -114,6 +118,7 @@ class S3ObjectStore final : public ObjectStore {
   S3StoreOptions options_;
   std::unique_ptr<HttpClient> own_http_;
   std::counting_semaphore<1024> upload_slots_;
+  StoreUseCounter use_;
 
   std::mutex mutex_;  // guards credentials_
   S3Credentials credentials_;
