@@ -65,7 +65,7 @@ class PassingFrames {
 };
 
 /// True when `to` has all bytes of the object: an earlier copy came so far.
-Result<bool> IsThere(env::ObjectStore* from, env::ObjectStore* to, const StoredObject& object) {
+Result<bool> IsThere(env::ObjectRanges* from, env::ObjectStore* to, const StoredObject& object) {
   const Result<env::ObjectInfo> info = to->Head(object.key);
   if (!info.ok()) {
     if (info.status().code() == StatusCode::kNotFound) return false;
@@ -86,7 +86,7 @@ Result<bool> IsThere(env::ObjectStore* from, env::ObjectStore* to, const StoredO
   return true;
 }
 
-Status CopyObject(env::ObjectStore* from, env::ObjectStore* to,
+Status CopyObject(env::ObjectRanges* from, env::ObjectStore* to,
                   const format::CheckpointManifest& manifest, const StoredObject& object,
                   const std::function<void(uint64_t)>& copied) {
   CAIRN_ASSIGN_OR_RETURN(const bool there, IsThere(from, to, object));
@@ -134,14 +134,18 @@ Status RefuseUsed(env::ObjectStore* to) {
 
 }  // namespace
 
-Result<CopyReport> CopyCut(env::ObjectStore* from, const Place& place,
-                           const format::CutReference& cut, env::ObjectStore* to,
-                           const CopyProgress& progress) {
+Result<CopyReport> CopyCut(env::ObjectRanges* from, const Place& place,
+                           const format::CheckpointManifest& manifest, const std::string& pipeline,
+                           env::ObjectStore* to, const CopyProgress& progress) {
   CAIRN_RETURN_IF_ERROR(RefuseUsed(to));
-  CAIRN_ASSIGN_OR_RETURN(const auto manifest, ReadManifest(from, place, cut));
-  CAIRN_ASSIGN_OR_RETURN(const env::VersionedBytes manifest_bytes,
-                         from->Get(ManifestKey(cut.id), format::kManifestBytesMax));
-  const std::vector<StoredObject> objects = StoredObjectsOf(*manifest);
+  const format::CutReference& cut = *place.Find(manifest.checkpoint_id);
+  // The text is canonical: what the head's digest names comes out again.
+  CAIRN_ASSIGN_OR_RETURN(const std::string manifest_bytes, format::SerializeManifest(manifest));
+  if (base::Sha256::Of(manifest_bytes) != cut.manifest_sha256) {
+    return Status::Internal("the manifest of checkpoint " + std::to_string(cut.id.value) +
+                            " is not written as it was read");
+  }
+  const std::vector<StoredObject> objects = StoredObjectsOf(manifest);
   CopyReport report;
   uint64_t total = 0;
   for (const StoredObject& object : objects) total += object.length;
@@ -154,17 +158,14 @@ Result<CopyReport> CopyCut(env::ObjectStore* from, const Place& place,
   CAIRN_RETURN_IF_ERROR(CreateRecord(to, std::string(kFormatKey), format_bytes));
   CAIRN_RETURN_IF_ERROR(CreateRecord(to, std::string(kIdentityKey), identity_bytes));
   for (const StoredObject& object : objects) {
-    CAIRN_RETURN_IF_ERROR(CopyObject(from, to, *manifest, object, [&](uint64_t bytes) {
+    CAIRN_RETURN_IF_ERROR(CopyObject(from, to, manifest, object, [&](uint64_t bytes) {
       report.bytes += bytes;
       if (progress) progress(report.bytes, total);
     }));
     ++report.objects;
   }
-  CAIRN_RETURN_IF_ERROR(CreateRecord(to, ManifestKey(cut.id), manifest_bytes.bytes));
-  if (const auto pipeline = from->Get(std::string(kPipelineKey), format::kManifestBytesMax);
-      pipeline.ok()) {
-    (void)to->PutHint(std::string(kPipelineKey), pipeline->bytes);  // only messages need it
-  }
+  CAIRN_RETURN_IF_ERROR(CreateRecord(to, ManifestKey(cut.id), manifest_bytes));
+  if (!pipeline.empty()) (void)to->PutHint(std::string(kPipelineKey), pipeline);
   Place copy;
   copy.format = format;
   copy.identity = place.identity;

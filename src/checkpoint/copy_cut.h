@@ -10,10 +10,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "cairn/status.h"
 #include "checkpoint/place.h"
 #include "env/object_store.h"
+#include "format/manifest.h"
 
 namespace cairn::checkpoint {
 
@@ -25,16 +27,19 @@ struct CopyReport {
 /// Called now and then with the bytes done and the bytes there are.
 using CopyProgress = std::function<void(uint64_t done, uint64_t total)>;
 
-/// Copy `cut` of `place`, which lies in `from`, to `to`, which holds no cut. Frames of the cut are
-/// checked while they are copied, before a manifest in `to` names them.
+/// Copy the cut that `from` has open to `to`, which holds no cut. Of a directory every object is
+/// open already, so that the job may retire the cut meanwhile. Frames of the cut are checked while
+/// they are copied, before a manifest in `to` names them.
 ///
-/// Shape:    a copy that was cut short is finished by the next one of the same cut.
+/// Shape:    a copy that was cut short is finished by the next one of the same cut. `pipeline` is
+/// the
+///           place's description of its pipeline, which only messages need; empty = none.
 /// Durable:  yes. The head is written last: before it the copy is no place of checkpoints.
 /// Errors:   kAlreadyExists: `to` holds another cut, or other objects under these names ·
 ///           kCorruption: the cut is damaged or incomplete · kUnavailable · kResourceExhausted.
 /// Cost:     reads and writes every byte once; 8 MiB of memory.
-Result<CopyReport> CopyCut(env::ObjectStore* from, const Place& place,
-                           const format::CutReference& cut, env::ObjectStore* to,
-                           const CopyProgress& progress);
+Result<CopyReport> CopyCut(env::ObjectRanges* from, const Place& place,
+                           const format::CheckpointManifest& manifest, const std::string& pipeline,
+                           env::ObjectStore* to, const CopyProgress& progress);
 
 }  // namespace cairn::checkpoint

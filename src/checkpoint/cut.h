@@ -126,6 +126,8 @@ struct FrameReceipt {
   uint64_t expected = 0;  ///< rows the manifest promises
   uint64_t loaded = 0;    ///< rows applied to a table
   uint64_t skipped = 0;   ///< rows that another subtask owns
+  uint64_t left_out = 0;  ///< rows of slots that are given up
+  uint64_t bytes = 0;     ///< of the frame
 };
 
 /// Prove what one subtask loaded. Those of all subtasks go to CheckReceipts.

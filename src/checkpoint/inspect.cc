@@ -167,8 +167,6 @@ Result<Place> OpenPlace(env::FileSystem* files, const std::string& directory) {
 
 CutReader::~CutReader() = default;
 
-env::ObjectRanges* CutReader::objects() const { return objects_.get(); }
-
 std::string CutReader::ObjectKey(const format::StateChunkId& chunk) {
   return StateObjectKey(chunk.checkpoint_id);
 }
@@ -219,6 +217,8 @@ Result<LoadedFrame> CutReader::ReadFrame(const format::StateFrame& frame,
   CAIRN_ASSIGN_OR_RETURN(loaded.rows, frames_->Read(frame, verify_sha256, &loaded.bytes));
   return loaded;
 }
+
+env::ObjectRanges* CutReader::objects() const { return objects_.get(); }
 
 Result<std::shared_ptr<const Cut>> CutReader::AsCut() const {
   CAIRN_ASSIGN_OR_RETURN(auto cut, LoadedCut::Open(objects_.get(), manifest_));

@@ -25,6 +25,7 @@
 #include "checkpoint/place.h"
 #include "checkpoint/recovery.h"
 #include "env/file_system.h"
+#include "env/object_store.h"
 #include "format/frame.h"
 #include "format/manifest.h"
 
@@ -81,8 +82,9 @@ class CutReader {
   const std::shared_ptr<const format::CheckpointManifest>& shared_manifest() const {
     return manifest_;
   }
-  /// What a ViewLogReader reads segments from. They may be retired meanwhile: unlike the objects of
-  /// frames they are opened when they are read, as there may be very many.
+  /// Reads ranges of the objects of the cut and of the segments of its view logs. Lives as long as
+  /// the reader. Segments may be retired meanwhile: unlike the objects of frames they are opened
+  /// when they are read, as there may be very many.
   env::ObjectRanges* objects() const;
   const std::string& directory() const { return directory_; }
   /// Where a chunk lies below the place: "nodes/1/checkpoints/…/state.arrow".

@@ -53,6 +53,10 @@ class RowRouter {
     }
   }
 
+  /// Rows of this slot go nowhere.
+  void LeaveOut(const std::string& slot) { routes_.push_back({nullptr, nullptr, slot + "|"}); }
+  uint64_t left_out() const { return left_out_; }
+
   /// Apply the rows of one batch: runs of one group and slot go to their table whole.
   Status Route(const state::SavedRowSpan& rows, state::LoadCounts* counts) {
     size_t first = 0;
@@ -65,16 +69,20 @@ class RowRouter {
       run.key_offsets += first;
       run.value_offsets += first;
       run.rows = rows.PrefixRun(first, prefix_bytes);
+      first += run.rows;
+      if (target->table == nullptr) {
+        left_out_ += run.rows;
+        continue;
+      }
       CAIRN_RETURN_IF_ERROR(target->migration->empty() ? Load(*target, run, counts)
                                                        : LoadMigrated(*target, run, counts));
-      first += run.rows;
     }
     return {};
   }
 
  private:
   struct Target {
-    state::StateTable* table;
+    state::StateTable* table;  // null = given up
     const SlotMigration* migration;
     std::string slot_prefix;  // slot and '|'
   };
@@ -131,6 +139,7 @@ class RowRouter {
 
   size_t group_prefix_bytes_;
   std::vector<Target> routes_;
+  uint64_t left_out_ = 0;
   state::SavedRows migrated_;
   std::string value_;
 };
@@ -139,12 +148,13 @@ class RowRouter {
 /// saved needs nothing.
 Result<SlotMigration> MatchSlot(state::StateTable* table,
                                 const format::CheckpointManifest& manifest,
-                                const MigrationRegistry* migrations) {
+                                const MigrationRegistry* migrations,
+                                const RestoreMapping& mapping) {
   const state::SlotDescriptor& slot = table->descriptor();
   for (const format::OperatorRecord& saved : manifest.operators) {
-    if (saved.operator_id != slot.operator_id) continue;
+    if (mapping.OperatorFor(saved.operator_id) != slot.operator_id) continue;
     for (const format::SlotRecord& record : saved.slots) {
-      if (record.name != slot.name) continue;
+      if (record.name != slot.name || mapping.LeavesOut(saved.operator_id, record.name)) continue;
       Result<SlotMigration> plan = SlotMigration::Plan(record, ToSlotRecord(slot), migrations);
       if (!plan.ok()) return plan.status().WithContext("operator " + saved.uid);
       CAIRN_RETURN_IF_ERROR(table->ExpectSaved(ToSlotDescriptor(saved, record)));
@@ -157,12 +167,13 @@ Result<SlotMigration> MatchSlot(state::StateTable* table,
 /// Sort the tables by operator. Every migration is planned before the first row is read.
 Result<std::map<base::OperatorId, OperatorTables>> ByOperator(
     std::span<state::StateTable* const> tables, const format::CheckpointManifest& manifest,
-    const MigrationRegistry* migrations) {
+    const MigrationRegistry* migrations, const RestoreMapping& mapping) {
   std::map<base::OperatorId, OperatorTables> by_operator;
   for (state::StateTable* table : tables) {
     const state::SlotDescriptor& slot = table->descriptor();
     OperatorTables& of = by_operator[slot.operator_id];
-    CAIRN_ASSIGN_OR_RETURN(SlotMigration migration, MatchSlot(table, manifest, migrations));
+    CAIRN_ASSIGN_OR_RETURN(SlotMigration migration,
+                           MatchSlot(table, manifest, migrations, mapping));
     if (IsKeyed(slot.kind)) {
       if (!of.keyed.empty() && of.groups != table->key_groups()) {
         return Status::Internal("operator " + slot.operator_uid +
@@ -196,8 +207,9 @@ Status RouteGuarded(RowRouter* router, const format::FrameRows& rows, state::Loa
 
 Result<std::shared_ptr<const LoadedCut>> LoadedCut::Open(
     env::ObjectStore* objects, std::shared_ptr<const format::CheckpointManifest> manifest,
-    const MigrationRegistry* migrations) {
-  std::shared_ptr<LoadedCut> cut(new LoadedCut(objects, std::move(manifest), migrations));
+    const MigrationRegistry* migrations, RestoreMapping mapping) {
+  std::shared_ptr<LoadedCut> cut(
+      new LoadedCut(objects, std::move(manifest), migrations, std::move(mapping)));
   CAIRN_RETURN_IF_ERROR(cut->CheckObjects());
   cut->CollectSources();
   cut->CollectSlots();
@@ -219,25 +231,28 @@ Status LoadedCut::CheckObjects() const {
 }
 
 void LoadedCut::CollectSources() {
-  std::map<std::string, SourceOffsets> sources;
+  std::map<std::string, SourceOffsets> sources;  // by their present names
+  const auto present = [&](const std::string& saved) -> SourceOffsets& {
+    const std::string& name = RestoreMapping::NameFor(mapping_.sources, saved);
+    sources[name].source = name;
+    return sources[name];
+  };
   for (const auto& [name, saved] : manifest().source_offsets) {
+    SourceOffsets& source = present(name);
     for (const auto& [split, offset] : saved.offsets) {
-      sources[name].splits.push_back({split, offset.position, offset.ended});
+      source.splits.push_back({split, offset.position, offset.ended});
     }
-    sources[name].source = name;
   }
-  for (const std::string& name : manifest().ended_sources) {
-    sources[name].source = name;
-    sources[name].ended = true;
-  }
+  for (const std::string& name : manifest().ended_sources) present(name).ended = true;
   for (const format::ChannelProgress& progress : manifest().channel_progress) {
-    SourceOffsets& source = sources[progress.source_name];
-    source.source = progress.source_name;
+    SourceOffsets& source = present(progress.source_name);
     source.event_time = true;
     source.watermark_ms = progress.watermark;
     source.idle = progress.idle;
   }
-  for (auto& [name, source] : sources) sources_.push_back(std::move(source));
+  for (auto& [name, source] : sources) {
+    if (!name.empty()) sources_.push_back(std::move(source));
+  }
 }
 
 void LoadedCut::CollectSlots() {
@@ -278,12 +293,24 @@ Status LoadedCut::ReadSinks() {
       }
       ++row;
     }
-    if (sinks_.empty() || sinks_.back().sink != saved.sink_name) {
-      sinks_.push_back({saved.sink_name, {}});
-    }
+    const std::string& name = RestoreMapping::NameFor(mapping_.sinks, saved.sink_name);
+    if (name.empty()) continue;
+    if (sinks_.empty() || sinks_.back().sink != name) sinks_.push_back({name, {}});
     sinks_.back().pieces.push_back(std::move(piece));
   }
+  std::sort(sinks_.begin(), sinks_.end(),
+            [](const PreparedSink& a, const PreparedSink& b) { return a.sink < b.sink; });
   return {};
+}
+
+bool LoadedCut::IsLeftOut(base::OperatorId id) const {
+  for (const format::OperatorRecord& record : manifest().operators) {
+    if (record.operator_id != id) continue;
+    return std::all_of(
+        record.slots.begin(), record.slots.end(),
+        [&](const format::SlotRecord& slot) { return mapping_.LeavesOut(id, slot.name); });
+  }
+  return false;
 }
 
 std::string LoadedCut::UidOf(base::OperatorId id) const {
@@ -294,7 +321,8 @@ std::string LoadedCut::UidOf(base::OperatorId id) const {
 }
 
 Result<LoadReceipt> LoadedCut::LoadSubtask(std::span<state::StateTable* const> tables) const {
-  CAIRN_ASSIGN_OR_RETURN(const auto by_operator, ByOperator(tables, manifest(), migrations_));
+  CAIRN_ASSIGN_OR_RETURN(const auto by_operator,
+                         ByOperator(tables, manifest(), migrations_, mapping_));
   CAIRN_ASSIGN_OR_RETURN(const format::KeyLayout layout,
                          format::KeyLayout::ForKeyGroups(manifest().key_groups));
   LoadReceipt receipt;
@@ -306,8 +334,8 @@ Result<LoadReceipt> LoadedCut::LoadSubtask(std::span<state::StateTable* const> t
     ahead.emplace(objects_, std::move(lengths));
   }
   for (const StateFrame& frame : manifest().state_frames) {
-    const auto found = by_operator.find(frame.key.operator_id);
-    if (found == by_operator.end()) continue;
+    const auto found = by_operator.find(mapping_.OperatorFor(frame.key.operator_id));
+    if (found == by_operator.end() || IsLeftOut(frame.key.operator_id)) continue;
     const bool keyed = frame.key.kind == FrameKind::kKeyed;
     if (keyed && (found->second.groups.first >= frame.key.range().last ||
                   found->second.groups.last <= frame.key.range().first)) {
@@ -315,6 +343,9 @@ Result<LoadReceipt> LoadedCut::LoadSubtask(std::span<state::StateTable* const> t
     }
     RowRouter router(keyed ? found->second.keyed : found->second.operator_state,
                      layout.prefix_bytes());
+    for (const auto& [saved, slot] : mapping_.left_out_slots) {
+      if (saved == frame.key.operator_id) router.LeaveOut(slot);
+    }
     const std::string checkpoint = "checkpoint " + std::to_string(id().value);
     const std::string op = "operator " + UidOf(frame.key.operator_id);
     const std::string context = checkpoint + ", " + op;
@@ -324,13 +355,14 @@ Result<LoadReceipt> LoadedCut::LoadSubtask(std::span<state::StateTable* const> t
     if (Status loaded = RouteGuarded(&router, *rows, &counts); !loaded.ok()) {
       return loaded.WithContext(op).WithContext(checkpoint);  // the table named its operator, too
     }
-    if (counts.rows + counts.skipped != frame.entry_count) {
+    const uint64_t accounted = counts.rows + counts.skipped + router.left_out();
+    if (accounted != frame.entry_count) {
       return Status::Corruption(context + ", frame " + FrameName(frame) + ": " +
-                                std::to_string(counts.rows + counts.skipped) + " of " +
+                                std::to_string(accounted) + " of " +
                                 std::to_string(frame.entry_count) + " rows were accounted for");
     }
-    receipt.frames.push_back(
-        {frame.key.operator_id, FrameName(frame), frame.entry_count, counts.rows, counts.skipped});
+    receipt.frames.push_back({frame.key.operator_id, FrameName(frame), frame.entry_count,
+                              counts.rows, counts.skipped, router.left_out(), frame.range.length});
     receipt.rows += counts.rows;
     receipt.bytes += frame.range.length;
   }
@@ -340,12 +372,14 @@ Result<LoadReceipt> LoadedCut::LoadSubtask(std::span<state::StateTable* const> t
 Status LoadedCut::CheckReceipts(std::span<const LoadReceipt> receipts) const {
   struct Sum {
     uint64_t loaded = 0;
+    uint64_t left_out = 0;  ///< each reader sees all rows of a slot that is given up
     uint64_t readers = 0;
   };
   std::map<std::string, Sum> sums;
   for (const LoadReceipt& receipt : receipts) {
     for (const FrameReceipt& frame : receipt.frames) {
       sums[frame.frame].loaded += frame.loaded;
+      sums[frame.frame].left_out = frame.left_out;
       ++sums[frame.frame].readers;
     }
   }
@@ -353,12 +387,13 @@ Status LoadedCut::CheckReceipts(std::span<const LoadReceipt> receipts) const {
     const Sum sum = sums[FrameName(frame)];
     const std::string what = "checkpoint " + std::to_string(id().value) + ", operator " +
                              UidOf(frame.key.operator_id) + ", frame " + FrameName(frame);
+    if (sum.readers == 0 && IsLeftOut(frame.key.operator_id)) continue;
     if (sum.readers == 0) {
       return Status::InvalidArgument(what + ": no table of this job took its " +
                                      std::to_string(frame.entry_count) + " rows");
     }
     // Operator state goes to every subtask that has the operator; a keyed row to exactly one.
-    if (frame.key.kind == FrameKind::kKeyed && sum.loaded != frame.entry_count) {
+    if (frame.key.kind == FrameKind::kKeyed && sum.loaded + sum.left_out != frame.entry_count) {
       return Status::Corruption(what + ": " + std::to_string(sum.loaded) + " rows loaded, " +
                                 std::to_string(frame.entry_count) + " expected");
     }

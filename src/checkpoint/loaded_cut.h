@@ -11,18 +11,19 @@
 #include "cairn/migration.h"
 #include "checkpoint/frame_reader.h"
 #include "checkpoint/recovery.h"
+#include "checkpoint/restore_mapping.h"
 
 namespace cairn::checkpoint {
 
 class LoadedCut final : public Cut {
  public:
   /// Open the cut of `manifest` and read its sink descriptors. `objects` and `migrations` (null =
-  /// none) outlive the cut.
+  /// none) outlive the cut. Sources and sinks are those of `mapping`.
   ///
   /// Errors:   kCorruption · kUnavailable.
   static Result<std::shared_ptr<const LoadedCut>> Open(
       env::ObjectStore* objects, std::shared_ptr<const format::CheckpointManifest> manifest,
-      const MigrationRegistry* migrations = nullptr);
+      const MigrationRegistry* migrations = nullptr, RestoreMapping mapping = {});
 
   base::CheckpointId id() const override { return manifest().checkpoint_id; }
   int64_t timestamp_ms() const override { return static_cast<int64_t>(manifest().timestamp_ms); }
@@ -42,8 +43,11 @@ class LoadedCut final : public Cut {
 
  private:
   LoadedCut(env::ObjectStore* objects, std::shared_ptr<const format::CheckpointManifest> manifest,
-            const MigrationRegistry* migrations)
-      : objects_(objects), migrations_(migrations), reader_(objects, std::move(manifest)) {}
+            const MigrationRegistry* migrations, RestoreMapping mapping)
+      : objects_(objects),
+        migrations_(migrations),
+        mapping_(std::move(mapping)),
+        reader_(objects, std::move(manifest)) {}
 
   /// Every object is there and has its length: a cut that was cut short is known before it is used.
   Status CheckObjects() const;
@@ -51,9 +55,12 @@ class LoadedCut final : public Cut {
   void CollectSlots();
   Status ReadSinks();
   std::string UidOf(base::OperatorId id) const;
+  /// True when every slot of a saved operator is given up: its frames are not read.
+  bool IsLeftOut(base::OperatorId id) const;
 
   env::ObjectStore* objects_;
   const MigrationRegistry* migrations_;
+  const RestoreMapping mapping_;
   FrameReader reader_;
   std::vector<SourceOffsets> sources_;
   std::vector<PreparedSink> sinks_;

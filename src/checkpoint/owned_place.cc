@@ -29,12 +29,13 @@ Result<OwnedObjects> OwnDirectory(env::FileSystem* files, const std::string& dir
   return owned;
 }
 
-Result<OwnedObjects> OwnBucket(env::FileSystem* files, const std::string& place,
-                               env::Clock* clock) {
-  CAIRN_ASSIGN_OR_RETURN(const auto probed, env::OpenBucket(files, place, env::kImpatientMs));
+Result<OwnedObjects> OwnBucket(env::FileSystem* files, const std::string& place, env::Clock* clock,
+                               const env::RetryObserver& on_retry) {
+  CAIRN_ASSIGN_OR_RETURN(const auto probed,
+                         env::OpenBucket(files, place, env::kImpatientMs, on_retry));
   CAIRN_RETURN_IF_ERROR(env::VerdictOf(env::ProbeStore(probed.get(), env::SystemRandom())));
   OwnedObjects owned;
-  CAIRN_ASSIGN_OR_RETURN(owned.objects, env::OpenBucket(files, place, env::kPatientMs));
+  CAIRN_ASSIGN_OR_RETURN(owned.objects, env::OpenBucket(files, place, env::kPatientMs, on_retry));
   CAIRN_ASSIGN_OR_RETURN(owned.lock, AcquireLease(owned.objects.get(), {.clock = clock}));
   return owned;
 }
@@ -42,9 +43,10 @@ Result<OwnedObjects> OwnBucket(env::FileSystem* files, const std::string& place,
 }  // namespace
 
 Result<OwnedObjects> OwnPlace(env::FileSystem* files, const std::string& place, bool fsync,
-                              env::Clock* clock) {
-  Result<OwnedObjects> owned =
-      env::IsBucket(place) ? OwnBucket(files, place, clock) : OwnDirectory(files, place, fsync);
+                              env::Clock* clock,
+                              const std::function<void(const std::string&)>& on_retry) {
+  Result<OwnedObjects> owned = env::IsBucket(place) ? OwnBucket(files, place, clock, on_retry)
+                                                    : OwnDirectory(files, place, fsync);
   if (!owned.ok()) return owned.status().WithContext("checkpoints at " + place);
   return owned;
 }
@@ -53,7 +55,8 @@ Result<std::unique_ptr<CheckpointStore>> OpenStoreAt(env::FileSystem* files,
                                                      const std::string& place,
                                                      StoreOptions options) {
   if (env::IsBucket(place)) options.fsync = true;  // a bucket has no other way
-  CAIRN_ASSIGN_OR_RETURN(OwnedObjects owned, OwnPlace(files, place, options.fsync, options.clock));
+  CAIRN_ASSIGN_OR_RETURN(OwnedObjects owned,
+                         OwnPlace(files, place, options.fsync, options.clock, options.on_retry));
   env::ObjectStore* objects = owned.objects.get();
   Result<std::unique_ptr<CheckpointStore>> store =
       OpenStore(std::move(owned.objects), std::move(owned.lock), std::move(options));

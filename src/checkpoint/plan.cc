@@ -222,6 +222,17 @@ uint64_t FrameBytesMin(const OperatorPlan& plan) {
 
 }  // namespace
 
+uint64_t ExpectedBytes(const CutPlan& plan, const format::CheckpointManifest* base) {
+  uint64_t bytes = 0;
+  for (const OperatorPlan& one : plan.operators) {
+    if (one.delta || base == nullptr) continue;
+    for (const format::OperatorRecord& record : base->operators) {
+      if (record.operator_id == one.operator_id) bytes += record.bytes;
+    }
+  }
+  return bytes;
+}
+
 format::SlotRecord ToSlotRecord(const state::SlotDescriptor& slot) {
   format::SlotRecord record;
   record.name = slot.name;

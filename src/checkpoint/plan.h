@@ -59,6 +59,10 @@ struct PlanOptions {
 Result<CutPlan> PlanCut(const CapturedCut& captured, const format::CheckpointManifest* base,
                         const PlanOptions& options);
 
+/// About how many bytes `plan` will write: its bases by what `base` holds of them, deltas as
+/// nothing. 0 = little, or unknown.
+uint64_t ExpectedBytes(const CutPlan& plan, const format::CheckpointManifest* base);
+
 /// The manifest's form of a table's descriptor.
 format::SlotRecord ToSlotRecord(const state::SlotDescriptor& slot);
 /// The descriptor of a slot as a manifest has it.

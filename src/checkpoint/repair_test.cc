@@ -55,6 +55,12 @@ class RepairTest : public ::testing::Test {
     return there.ok() ? there->bytes : std::string(there.status().message());
   }
 
+  Result<CopyReport> Copy(const Place& place, const format::CutReference& cut,
+                          env::ObjectStore* to) {
+    CAIRN_ASSIGN_OR_RETURN(const auto manifest, ReadManifest(bucket_.get(), place, cut));
+    return CopyCut(bucket_.get(), place, *manifest, "", to, {});
+  }
+
   std::shared_ptr<env::MemoryObjectStore> bucket_ = std::make_shared<env::MemoryObjectStore>();
   std::unique_ptr<Process> process_;
 };
@@ -63,8 +69,7 @@ TEST_F(RepairTest, ACopyStandsAloneAndHasTheSameBytes) {
   Checkpoints(3);
   const Place place = ReadIt(bucket_.get());
   auto copy = std::make_shared<env::MemoryObjectStore>();
-  const Result<CopyReport> report =
-      CopyCut(bucket_.get(), place, place.Cuts().front(), copy.get(), {});
+  const Result<CopyReport> report = Copy(place, place.Cuts().front(), copy.get());
   ASSERT_TRUE(report.ok()) << report.status().ToString();
   EXPECT_GE(report->objects, 2u);
   EXPECT_EQ(FoundIn(copy.get()), Expected(3));
@@ -86,7 +91,7 @@ TEST_F(RepairTest, ACopyOfAnOlderCutHoldsThatCutOnly) {
   Checkpoints(3);
   const Place place = ReadIt(bucket_.get());
   env::MemoryObjectStore copy;
-  ASSERT_TRUE(CopyCut(bucket_.get(), place, place.Cuts()[1], &copy, {}).ok());
+  ASSERT_TRUE(Copy(place, place.Cuts()[1], &copy).ok());
   EXPECT_EQ(FoundIn(&copy), Expected(2));
   EXPECT_THAT(ReadIt(&copy).Cuts(), SizeIs(1));
 }
@@ -94,8 +99,7 @@ TEST_F(RepairTest, ACopyOfAnOlderCutHoldsThatCutOnly) {
 TEST_F(RepairTest, ACopyIntoAUsedPlaceIsRefused) {
   Checkpoints(1);
   const Place place = ReadIt(bucket_.get());
-  const Status status =
-      CopyCut(bucket_.get(), place, place.Cuts().front(), bucket_.get(), {}).status();
+  const Status status = Copy(place, place.Cuts().front(), bucket_.get()).status();
   EXPECT_EQ(status.code(), StatusCode::kAlreadyExists);
   EXPECT_THAT(status.ToString(), HasSubstr("empty place"));
 }
@@ -111,12 +115,10 @@ TEST_F(RepairTest, ACopyThatIsCutShortAnywhereIsNoPlaceAndIsFinishedByTheNext) {
       auto memory = std::make_shared<env::MemoryObjectStore>();
       env::FaultObjectStore copy(memory);
       copy.Arm({.call = n, .kind = kind, .for_ever = true});
-      const Result<CopyReport> first =
-          CopyCut(bucket_.get(), place, place.Cuts().front(), &copy, {});
+      const Result<CopyReport> first = Copy(place, place.Cuts().front(), &copy);
       const bool fired = copy.fired();
       copy.Disarm();
-      const Result<CopyReport> second =
-          CopyCut(bucket_.get(), place, place.Cuts().front(), &copy, {});
+      const Result<CopyReport> second = Copy(place, place.Cuts().front(), &copy);
       if (!second.ok()) {  // the first came to its end though it could not know
         EXPECT_EQ(second.status().code(), StatusCode::kAlreadyExists) << second.status().ToString();
       }
@@ -131,8 +133,7 @@ TEST_F(RepairTest, ADamagedObjectIsNotCopiedAsIfItWereWhole) {
   const Place place = ReadIt(bucket_.get());
   ASSERT_TRUE(bucket_->Delete(StateObjectKey(place.Cuts()[1].id)).ok());  // the base
   env::MemoryObjectStore copy;
-  EXPECT_EQ(CopyCut(bucket_.get(), place, place.Cuts().front(), &copy, {}).status().code(),
-            StatusCode::kCorruption);
+  EXPECT_EQ(Copy(place, place.Cuts().front(), &copy).status().code(), StatusCode::kCorruption);
   EXPECT_FALSE(copy.Get(std::string(kHeadKey), 1 << 16).ok());
 }
 

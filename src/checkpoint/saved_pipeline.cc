@@ -16,13 +16,13 @@ constexpr uint64_t kDescriptionBytesMax = uint64_t{16} << 20;
 
 }  // namespace
 
-Result<Pipeline> PipelineOfCut(env::FileSystem* files, const CutReader& cut) {
-  const std::string path = env::JoinPath(cut.directory(), kPipelineKey);
-  CAIRN_ASSIGN_OR_RETURN(const auto objects, env::OpenObjects(files, cut.directory()));
+Result<Pipeline> PipelineOfManifest(env::ObjectStore* objects, const Place& place,
+                                    const format::CheckpointManifest& manifest,
+                                    const std::string& directory) {
   CAIRN_ASSIGN_OR_RETURN(const env::VersionedBytes text,
                          objects->Get(std::string(kPipelineKey), kDescriptionBytesMax));
   Pipeline pipeline;
-  pipeline.job = cut.place().identity->pipeline_name;
+  pipeline.job = place.identity->pipeline_name;
   const auto json = nlohmann::json::parse(text.bytes, nullptr, /*allow_exceptions=*/false);
   if (json.is_object()) {
     for (const auto& [name, definition] : json.items()) {
@@ -37,12 +37,17 @@ Result<Pipeline> PipelineOfCut(env::FileSystem* files, const CutReader& cut) {
       pipeline.components.push_back(std::move(component));
     }
   }
-  const auto identity = IdentityOf(pipeline, cut.manifest().key_groups);
-  if (identity.ok() && *identity == cut.manifest().pipeline_identity) return pipeline;
+  const auto identity = IdentityOf(pipeline, manifest.key_groups);
+  if (identity.ok() && *identity == manifest.pipeline_identity) return pipeline;
   return Status::Corruption(fmt::format(
       "'{}' does not describe the pipeline of checkpoint {}, so a copy could not be resumed. Run "
       "the job on that place once more, which writes it anew",
-      path, cut.manifest().checkpoint_id.value));
+      env::JoinPath(directory, kPipelineKey), manifest.checkpoint_id.value));
+}
+
+Result<Pipeline> PipelineOfCut(env::FileSystem* files, const CutReader& cut) {
+  CAIRN_ASSIGN_OR_RETURN(const auto objects, env::OpenObjects(files, cut.directory()));
+  return PipelineOfManifest(objects.get(), cut.place(), cut.manifest(), cut.directory());
 }
 
 }  // namespace cairn::checkpoint

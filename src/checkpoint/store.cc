@@ -65,6 +65,8 @@ class Store final : public CheckpointStore {
   }
   uint64_t slot_hash_seed() const override { return deployment_.slot_hash.seed; }
   const std::string& deployment_id() const override { return deployment_.deployment_id; }
+  env::StoreUse use() const override { return objects_->use(); }
+  uint64_t expected_bytes() const override { return expected_bytes_; }
   const std::vector<std::string>& notes() const override { return notes_; }
 
  private:
@@ -111,6 +113,7 @@ class Store final : public CheckpointStore {
   std::vector<std::string> notes_;
   format::RowBufferPool buffers_;
   std::atomic<bool> materialize_next_{false};
+  std::atomic<uint64_t> expected_bytes_{0};
 
   // Of the thread that runs checkpoints.
   Retention retention_;
@@ -417,6 +420,7 @@ Result<PersistedCut> Store::WriteCut(base::CheckpointId id, const CapturedCut& c
   CAIRN_ASSIGN_OR_RETURN(const CutPlan plan,
                          PlanCut(captured, base_.get(),
                                  {options_.rebase_chunks, options_.rebase_bytes_min, materialize}));
+  expected_bytes_ = ExpectedBytes(plan, base_.get());
   CAIRN_ASSIGN_OR_RETURN(
       const WrittenObject written,
       WriteObject(objects_.get(), captured, plan, deployment_, attempt, &buffers_, executor));

@@ -71,6 +71,8 @@ struct StoreOptions {
   std::optional<uint64_t> slot_hash_seed;
   /// Called at the start of every step, on the thread that runs it.
   std::function<void(Step)> observer;
+  /// Told what a call to a bucket waits for, on the thread that makes it.
+  std::function<void(const std::string&)> on_retry;
   env::Clock* clock = nullptr;    ///< null = SystemClock()
   env::Random* random = nullptr;  ///< null = SystemRandom()
 };
@@ -163,6 +165,11 @@ class CheckpointStore {
   /// Seed of the slot hash, fixed when the place was made.
   virtual uint64_t slot_hash_seed() const = 0;
   virtual const std::string& deployment_id() const = 0;
+  /// What its objects have cost so far. Threads: any.
+  virtual env::StoreUse use() const = 0;
+  /// About how many bytes the Persist that runs will write: bases by what they held before, 0 =
+  /// unknown or little. Threads: any.
+  virtual uint64_t expected_bytes() const = 0;
   /// What opening found and repaired, one line each; empty when nothing.
   virtual const std::vector<std::string>& notes() const = 0;
 };
@@ -182,7 +189,8 @@ struct OwnedObjects {
 /// Errors:   kFenced (another process holds it: names it) · kInvalidArgument (a bucket without
 ///           conditional writes) · kResourceExhausted · kUnavailable.
 Result<OwnedObjects> OwnPlace(env::FileSystem* files, const std::string& place, bool fsync,
-                              env::Clock* clock = nullptr);
+                              env::Clock* clock = nullptr,
+                              const std::function<void(const std::string&)>& on_retry = {});
 
 /// Open or make the store of `place`, which is owned until it is closed.
 ///

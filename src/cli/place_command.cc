@@ -3,12 +3,16 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/units.h"
 #include "checkpoint/copy_cut.h"
 #include "checkpoint/inspect.h"
 #include "checkpoint/inventory.h"
+#include "checkpoint/layout.h"
+#include "checkpoint/place.h"
 #include "checkpoint/repair.h"
 #include "checkpoint/store.h"
 #include "cli/json_line.h"
@@ -59,6 +63,18 @@ Result<std::vector<InventoryItem>> InventoryOf(env::FileSystem* files, const std
   CAIRN_ASSIGN_OR_RETURN(const checkpoint::Place records, checkpoint::OpenPlace(files, place));
   CAIRN_ASSIGN_OR_RETURN(const auto objects, env::OpenObjects(files, place));
   return checkpoint::TakeInventory(objects.get(), records);
+}
+
+/// Say "45.0 MiB of 210.0 MiB copied" once a second.
+std::function<void(uint64_t, uint64_t)> EverySecond(std::string_view done_word, std::FILE* file) {
+  return [=, reported_ns = env::SystemClock()->MonotonicNanos()](uint64_t done,
+                                                                 uint64_t total) mutable {
+    const int64_t now = env::SystemClock()->MonotonicNanos();
+    if (now - reported_ns < 1'000'000'000) return;
+    reported_ns = now;
+    fmt::print(file, "cairn: {} of {} {}\n", base::FormatBytes(done), base::FormatBytes(total),
+               done_word);
+  };
 }
 
 Result<std::string> PlaceOf(env::FileSystem* files, const std::string& source) {
@@ -152,22 +168,19 @@ Result<ExitCode> CopyCheckpoint(env::FileSystem* files, const PlaceOptions& opti
   const format::CutReference* reference = cut->place().Find(cut->manifest().checkpoint_id);
   CAIRN_ASSIGN_OR_RETURN(const checkpoint::OwnedObjects owned,
                          checkpoint::OwnPlace(files, target, true));
-  CAIRN_ASSIGN_OR_RETURN(const auto from, env::OpenObjects(files, source.path));
-  env::Clock* clock = env::SystemClock();
-  int64_t reported_ns = clock->MonotonicNanos();
+  std::string pipeline;
+  if (const auto records = env::OpenObjects(files, source.path); records.ok()) {
+    const auto text =
+        (*records)->Get(std::string(checkpoint::kPipelineKey), format::kManifestBytesMax);
+    if (text.ok()) pipeline = text->bytes;
+  }
   CAIRN_ASSIGN_OR_RETURN(
       const checkpoint::CopyReport report,
-      checkpoint::CopyCut(from.get(), cut->place(), *reference, owned.objects.get(),
-                          [&](uint64_t done, uint64_t total) {
-                            const int64_t now = clock->MonotonicNanos();
-                            if (now - reported_ns < 1'000'000'000) return;
-                            reported_ns = now;
-                            fmt::print(progress, "cairn: {} of {} copied\n",
-                                       base::FormatBytes(done), base::FormatBytes(total));
-                          }));
+      checkpoint::CopyCut(cut->objects(), cut->place(), cut->manifest(), pipeline,
+                          owned.objects.get(), EverySecond("copied", progress)));
   CAIRN_ASSIGN_OR_RETURN(const auto copy,
                          checkpoint::CutReader::Open(files, target, reference->id));
-  const checkpoint::CutVerdict verdict = copy->Verify({});
+  const checkpoint::CutVerdict verdict = copy->Verify(EverySecond("verified", progress));
   if (!verdict.problems.empty()) {
     return Status::Corruption(fmt::format("the copy is damaged: {}", verdict.problems.front()));
   }
@@ -177,6 +190,38 @@ Result<ExitCode> CopyCheckpoint(env::FileSystem* files, const PlaceOptions& opti
              "both\n",
              reference->id.value, options.to, report.objects, base::FormatCount(verdict.entries),
              base::FormatBytes(verdict.bytes));
+  return ExitCode::kDone;
+}
+
+Result<ExitCode> UpgradePlace(env::FileSystem* files, const PlaceOptions& options, Output* out) {
+  CAIRN_ASSIGN_OR_RETURN(const std::string path, PlaceOf(files, options.source));
+  CAIRN_ASSIGN_OR_RETURN(const checkpoint::Place place, checkpoint::OpenPlace(files, path));
+  const std::vector<format::CutReference> cuts = place.Cuts();
+  std::set<std::string> objects;
+  for (const format::CutReference& reference : cuts) {
+    // What is read whole is of the version that this build reads: every reader refuses others.
+    CAIRN_ASSIGN_OR_RETURN(const auto cut, checkpoint::CutReader::Open(files, path, reference.id));
+    const checkpoint::CutVerdict verdict = cut->Verify({});
+    if (!verdict.problems.empty()) {
+      return Status::Corruption(
+          fmt::format("{}: checkpoint {}: {}", path, reference.id.value, verdict.problems.front()));
+    }
+    for (const checkpoint::ObjectExtent& object : checkpoint::ObjectsOf(cut->manifest())) {
+      objects.insert(object.key());
+    }
+  }
+  if (options.json) {
+    PrintJsonLine(nlohmann::ordered_json({{"format_version", format::kCheckpointManifestVersion},
+                                          {"checkpoints", cuts.size()},
+                                          {"objects", objects.size()},
+                                          {"to_upgrade", 0}}),
+                  out);
+  } else {
+    out->Line(
+        fmt::format("nothing to upgrade: {} checkpoints and {} objects are of format version "
+                    "{}, the newest",
+                    cuts.size(), objects.size(), format::kCheckpointManifestVersion));
+  }
   return ExitCode::kDone;
 }
 

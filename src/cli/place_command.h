@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cairn checkpoint why | gc | copy | rebuild-head: what a place holds and why, and its repair.
+// cairn checkpoint why | gc | copy | upgrade | rebuild-head: what a place holds and why, and its
+// repair.
 //
 // Threads: one.
 #pragma once
@@ -33,6 +34,13 @@ Result<ExitCode> CollectPlace(env::FileSystem* files, const PlaceOptions& option
 /// Copy a cut into a place of its own, and verify the copy.
 Result<ExitCode> CopyCheckpoint(env::FileSystem* files, const PlaceOptions& options,
                                 std::FILE* progress);
+
+/// Check that everything in a place is of the newest format version, which is the only one there
+/// has been: there is nothing to rewrite yet.
+///
+/// Blocks:   on reads of every retained cut.
+/// Errors:   kUnsupportedFormat for a newer version · kCorruption for what is damaged.
+Result<ExitCode> UpgradePlace(env::FileSystem* files, const PlaceOptions& options, Output* out);
 
 /// Say which head the manifests make, and write it when asked to.
 Result<ExitCode> RebuildHead(env::FileSystem* files, const PlaceOptions& options, Output* out);

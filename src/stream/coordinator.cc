@@ -153,18 +153,13 @@ Status Coordinator::AwaitReady(const checkpoint::Cut* cut) {
   }
   if (cut == nullptr) return {};
   CAIRN_RETURN_IF_ERROR(cut->CheckReceipts(receipts_));
-  uint64_t rows = 0;
-  uint64_t bytes = 0;
-  for (const checkpoint::LoadReceipt& receipt : receipts_) {
-    rows += receipt.rows;
-    bytes += receipt.bytes;
-  }
+  checkpoint::RestoreReceipt receipt = checkpoint::SumReceipts(*cut, receipts_);
+  receipt.duration_ms = (clock_->MonotonicNanos() - started_ns_) / kNanosPerMilli;
   if (!options_.foreign_cut) {
     for (size_t i = 0; i < tasks_.size(); ++i) committed_epochs_[i] = tasks_[i]->restored_epoch();
   }
-  Log(LogLevel::kInfo, "restored " + Named(cut->id()) + ": " + base::FormatCount(rows) +
-                           " rows of state (" + base::FormatBytes(bytes) +
-                           "), as many as its manifest promises");
+  if (control_.on_restored) control_.on_restored(receipt);
+  Log(LogLevel::kInfo, "restored " + Named(cut->id()) + ": " + checkpoint::ReceiptText(receipt));
   for (const auto& task : tasks_) {
     if (task->options().subtask != 0) continue;
     for (const state::StateTable* table : task->tables()) {
@@ -346,6 +341,8 @@ void Coordinator::PersistAttempt() {
     if (!pieces.empty()) cut.sinks.push_back({sink, pieces});
   }
   attempt_->persisting = true;
+  attempt_->persist_ns = clock_->MonotonicNanos();
+  if (store_ != nullptr) attempt_->written_before = store_->use().bytes_written;
   persist_thread_.Post([this, attempt = attempt_.get()] { Push(GuardedAttempt(attempt)); });
 }
 
@@ -390,6 +387,7 @@ Coordinator::AttemptDone Coordinator::RunAttempt(Attempt* attempt) {
   AttemptDone done;
   done.id = attempt->id;
   if (store_ != nullptr) {
+    const env::StoreUse before = store_->use();
     Result<checkpoint::PersistedCut> persisted = PersistWithRetries(attempt, &done);
     if (!persisted.ok()) {
       done.status = persisted.status();
@@ -415,6 +413,8 @@ Coordinator::AttemptDone Coordinator::RunAttempt(Attempt* attempt) {
       done.status = std::move(status);
       return done;
     }
+    done.use = store_->use() - before;
+    done.persist_ms = (clock_->MonotonicNanos() - attempt->persist_ns) / kNanosPerMilli;
   }
   done.decided = true;
   done.decided_ns = clock_->MonotonicNanos();
@@ -472,6 +472,10 @@ void Coordinator::HandleDone(AttemptDone done) {
     progress.checkpoint_duration_ms = (done.decided_ns - attempt_->started_ns) / kNanosPerMilli;
     progress.checkpoint_bytes = done.persisted.bytes_new;
     progress.checkpoint_total_bytes = done.persisted.bytes_new + done.persisted.bytes_reused;
+    progress.checkpoint_frames = done.persisted.frames_new;
+    progress.checkpoint_total_frames = done.persisted.frames_new + done.persisted.frames_reused;
+    progress.checkpoint_persist_ms = done.persist_ms;
+    progress.checkpoint_use = done.use;
     ++progress.checkpoints_committed;
     last_commit_unix_ms_ = clock_->UnixMillis();
   }
@@ -541,6 +545,15 @@ void Coordinator::ReportProgress(bool final_report) {
   progress.checkpoint_age_ms =
       last_commit_unix_ms_ < 0 ? -1
                                : std::max<int64_t>(0, clock_->UnixMillis() - last_commit_unix_ms_);
+  progress.persisting = base::CheckpointId();
+  if (attempt_ != nullptr && attempt_->persisting && store_ != nullptr) {
+    progress.persisting = attempt_->id;
+    progress.persisting_ms = (now - attempt_->persist_ns) / kNanosPerMilli;
+    progress.persisting_bytes = store_->use().bytes_written - attempt_->written_before;
+    // The first checkpoint has no older one to go by.
+    progress.persisting_expected =
+        progress.checkpoint.value == 0 ? progress.state_bytes : store_->expected_bytes();
+  }
   last_report_ns_ = now;
   if (control_.on_progress) control_.on_progress(progress);
 }

@@ -101,6 +101,8 @@ class Coordinator final : public TaskListener {
     bool last = false;  ///< the job ends with it
     size_t missing = 0;
     bool persisting = false;
+    int64_t persist_ns = 0;       ///< when persisting began
+    uint64_t written_before = 0;  ///< bytes that the store had written by then
     std::vector<std::optional<TaskSnapshot>> snapshots;
     checkpoint::CapturedCut cut;
   };
@@ -128,6 +130,8 @@ class Coordinator final : public TaskListener {
     bool fatal = false;     ///< the job cannot go on
     checkpoint::PersistedCut persisted;
     int64_t decided_ns = 0;
+    int64_t persist_ms = 0;  ///< of writing and deciding
+    env::StoreUse use;       ///< by them
     Status retire_warning;
   };
   using Event = std::variant<Ready, Snapshot, InputEnded, Failure, AttemptDone>;

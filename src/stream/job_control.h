@@ -10,6 +10,8 @@
 
 #include "base/ids.h"
 #include "cairn/status.h"
+#include "checkpoint/restore_receipt.h"
+#include "env/object_store.h"
 
 namespace cairn::stream {
 
@@ -30,8 +32,16 @@ struct JobProgress {
   int64_t checkpoint_duration_ms = 0;
   uint64_t checkpoint_bytes = 0;        ///< newly written by it
   uint64_t checkpoint_total_bytes = 0;  ///< written and referenced
+  uint64_t checkpoint_frames = 0;       ///< newly written
+  uint64_t checkpoint_total_frames = 0;
+  int64_t checkpoint_persist_ms = 0;  ///< of it, encoding, writing and deciding
+  env::StoreUse checkpoint_use;       ///< what it cost up to its decision, failed tries included
   uint64_t checkpoints_committed = 0;
   uint64_t checkpoints_failed = 0;
+  base::CheckpointId persisting;     ///< written at this moment; 0 = none
+  int64_t persisting_ms = 0;         ///< since it began to be
+  uint64_t persisting_bytes = 0;     ///< written by it
+  uint64_t persisting_expected = 0;  ///< about how many there will be; 0 = unknown
   uint64_t checkpoints_skipped = 0;  ///< triggers that came while one was in flight
 };
 
@@ -44,6 +54,8 @@ struct JobControl {
   std::function<void(const JobProgress&)> on_progress;
   int64_t progress_interval_ms = 500;
   std::function<void(LogLevel, const std::string&)> log;
+  /// Called once when all state is loaded and accounted for; never without a cut to restore.
+  std::function<void(const checkpoint::RestoreReceipt&)> on_restored;
 };
 
 /// How a job ended, when it did not fail.

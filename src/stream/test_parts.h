@@ -333,6 +333,8 @@ class MemoryStore final : public checkpoint::CheckpointStore {
   }
   uint64_t slot_hash_seed() const override { return 1; }
   const std::string& deployment_id() const override { return deployment_id_; }
+  env::StoreUse use() const override { return {}; }
+  uint64_t expected_bytes() const override { return 0; }
   const std::vector<std::string>& notes() const override { return notes_; }
 
   std::vector<std::shared_ptr<MemoryCut>> cuts() const {
