@@ -42,6 +42,8 @@ struct CutSummary {
   uint64_t bytes_reused = 0;
   uint64_t entries = 0;
   uint64_t objects_reused = 0;
+  uint64_t frames_new = 0;
+  uint64_t frames_reused = 0;
 };
 
 CutSummary Summarise(const format::CheckpointManifest& manifest) {
@@ -50,7 +52,9 @@ CutSummary Summarise(const format::CheckpointManifest& manifest) {
   summary.objects_reused = manifest.referenced_chunks.size();
   for (const auto& frame : manifest.state_frames) {
     summary.entries += frame.entry_count;
-    if (frame.chunk != manifest.node_data.chunk) summary.bytes_reused += frame.range.length;
+    const bool is_new = frame.chunk == manifest.node_data.chunk;
+    ++(is_new ? summary.frames_new : summary.frames_reused);
+    if (!is_new) summary.bytes_reused += frame.range.length;
   }
   return summary;
 }
@@ -73,7 +77,10 @@ Json CutLine(const format::CheckpointManifest& manifest, bool newest) {
           {"time", base::FormatUtcMs(static_cast<int64_t>(manifest.timestamp_ms))},
           {"bytes_new", summary.bytes_new},
           {"bytes_reused", summary.bytes_reused},
+          {"objects_new", summary.bytes_new > 0 ? 1 : 0},
           {"objects_reused", summary.objects_reused},
+          {"frames_new", summary.frames_new},
+          {"frames_reused", summary.frames_reused},
           {"entries", summary.entries},
           {"parallelism", manifest.parallelism},
           {"ended", HasEnded(manifest)}};

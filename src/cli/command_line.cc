@@ -32,6 +32,22 @@
 namespace cairn::cli {
 namespace {
 
+/// Refuse, as a check of the parser, a value that would look like no option at all.
+std::string RefuseBlank(const std::string& text) {
+  return text.find_first_not_of(" \t") == std::string::npos ? "is blank" : "";
+}
+
+std::string RefuseNoRowLimit(const std::string& text) {
+  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  return digits ? "" : "'" + text + "' is no number of rows: give a whole number, or 0 for all";
+}
+
+/// Options whose value is a number: a negative one behind them is theirs, and refused by them.
+bool TakesNumber(std::string_view option) {
+  return option == "--limit" || option == "--parallelism" || option == "--split" ||
+         option == "--key-groups";
+}
+
 /// What the parsed command line asks for.
 using Action = std::function<Result<ExitCode>(Output*)>;
 
@@ -65,6 +81,17 @@ std::string RunFooter() {
         fmt::format("  {:36} {} (default {})\n", option.name, option.meaning, option.default_text);
   }
   text +=
+      "\nBackends (working state is in memory in all of them; they differ in where checkpoints lie "
+      "by\ndefault and in when one is written whole):\n"
+      "  memory://                        ./<job>.cairn\n"
+      "  memory+sharded://                the same; for embedders, a byte store for many threads\n"
+      "  file://DIR, or a path            checkpoints in DIR, which is absolute behind file://\n"
+      "  changelog://                     ./<job>.cairn; written whole again only when the "
+      "changes\n"
+      "                                   since pass 64 KiB and half of the whole\n"
+      "  changelog+file://DIR             the same, in DIR\n"
+      "  disagg-local://?hot_max_bytes=N&io_threads=N\n"
+      "                                   ./<job>.cairn; for embedders, a byte store of two tiers\n"
       "\nExamples:\n"
       "  cairn run job.sql\n"
       "  cairn run job.sql --parallelism 2 --interval 1s\n"
@@ -72,9 +99,27 @@ std::string RunFooter() {
       "  cairn run job.sql --checkpoints s3://bucket/job\n"
       "  cairn run job.sql --checkpoints none          no checkpoints; commit at the end only\n"
       "  cairn run job.sql --from 41                   go back to a retained checkpoint\n"
+      "  cairn run new.sql --from job.cairn --plan     what a changed job would take over\n"
       "\n"
       "Stop it with Ctrl-C: it takes a last checkpoint; run it again and it goes on from there.";
   return text;
+}
+
+/// How a job that was changed takes over the checkpoint of another place.
+void AddConsent(CLI::App* run, engine::RestoreConsent* consent) {
+  run->add_option(
+         "--allow-non-restored", consent->non_restored,
+         "With --from: saved, and may be given up: OPERATOR, OPERATOR.SLOT, or a source or "
+         "sink (repeatable)")
+      ->allow_extra_args(false)
+      ->type_name("NAME");
+  run->add_option("--rename", consent->renames,
+                  "With --from: the saved operator, source or sink OLD is NEW in this job "
+                  "(repeatable)")
+      ->allow_extra_args(false)
+      ->type_name("OLD=NEW");
+  run->add_flag("--accept-changes", consent->accept_changes,
+                "With --from: keep state and offsets of operators and sources that were redefined");
 }
 
 void AddRun(CLI::App* app, env::FileSystem* files, Arguments* args, Action* action) {
@@ -86,38 +131,49 @@ void AddRun(CLI::App* app, env::FileSystem* files, Arguments* args, Action* acti
       ->allow_extra_args(false)
       ->type_name("NAME=VALUE");
   run->add_option("--backend", options.backend,
-                  "Where working state lives: memory:// or file://DIR")
+                  "Where working state lives, see below (default memory://)")
+      ->check(RefuseBlank)
       ->type_name("URI");
   run->add_option("--checkpoints", options.checkpoints,
                   "Where checkpoints live: a directory, s3://BUCKET/PREFIX, or none (default: the "
                   "backend's, else ./<job>.cairn)")
+      ->check(RefuseBlank)
       ->type_name("URI");
   run->add_option("--interval", options.interval,
                   "Least time between the starts of two checkpoints (default 10s)")
+      ->check(RefuseBlank)
       ->type_name("DURATION");
   run->add_option("--parallelism", options.parallelism, "Subtasks of each operator")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
-  run->add_option("--name", options.name, "Name of the job (default: that of the file)");
+  run->add_option("--name", options.name, "Name of the job (default: that of the file)")
+      ->check(RefuseBlank);
   run->add_option("--from", options.from,
                   "Begin from a retained checkpoint: its ID, or another PLACE or PLACE@ID")
+      ->check(RefuseBlank)
       ->type_name("ID|URI");
+  AddConsent(run, &options.consent);
+  run->add_flag("--plan", options.plan,
+                "Print what would be restored and how; run nothing (exit 1: it would be refused)");
+  run->add_flag("--json", options.json,
+                "One JSON object a line: the plan, or all that is said while it runs");
   run->add_flag("--fresh", options.fresh, "Begin anew; refuse a place that holds a checkpoint");
   run->add_option("--http", args->http, "Serve state over HTTP (not built yet)")
       ->type_name("HOST:PORT");
-  run->add_flag("--explain", options.explain, "Check the job and print its plan; run nothing");
+  run->add_flag("--explain", options.explain,
+                "Check the job and print its stages and options; run nothing");
   run->add_option("--progress", options.progress, "Live line: auto, on or off")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "on", "off"}));
   run->footer(RunFooter);
   run->callback([=] {
-    *action = [=](Output*) -> Result<ExitCode> {
+    *action = [=](Output* out) -> Result<ExitCode> {
       if (!args->http.empty()) {
         return Status::InvalidArgument(
             "--http: serving state over HTTP is not built yet. Run without it, and read "
             "checkpoints with `cairn state`");
       }
-      return RunJobFile(files, args->run);
+      return RunJobFile(files, args->run, out);
     };
   });
 }
@@ -140,7 +196,10 @@ void AddPlaceVerbs(CLI::App* checkpoint, env::FileSystem* files, Arguments* args
       add("gc", "Delete what no checkpoint needs (a running job does it by itself)",
           kWholePlaceHelp, [=](Output* out) { return CollectPlace(files, args->place, out); });
   gc->add_flag("--dry-run", options.dry_run, "Only say what would be deleted; takes no lock");
-  for (CLI::App* command : {why, gc}) {
+  CLI::App* upgrade =
+      add("upgrade", "Check that a place is of the newest format version; nothing is older yet",
+          kWholePlaceHelp, [=](Output* out) { return UpgradePlace(files, args->place, out); });
+  for (CLI::App* command : {why, gc, upgrade}) {
     command->add_flag("--json", options.json, "One JSON object a line");
   }
   CLI::App* copy =
@@ -230,7 +289,9 @@ void AddStateReaders(CLI::App* state, env::FileSystem* files, Arguments* args, A
   CLI::App* cat = AddStateVerb(state, "cat", "Print rows, typed and decoded", &options.source,
                                &options.materialisation_store);
   AddSlotChoice(cat, &options.op, &options.slot);
-  cat->add_option("--limit", options.limit, "Rows of a slot; 0 = all")->capture_default_str();
+  cat->add_option("--limit", options.limit, "Rows of a slot; 0 = all")
+      ->capture_default_str()
+      ->check(RefuseNoRowLimit);
   cat->add_flag("--json", options.json, "One JSON object a line");
   cat->callback(
       [=] { *action = [=](Output* out) { return PrintState(files, args->state, out); }; });
@@ -297,7 +358,10 @@ void AddStateDiff(CLI::App* state, env::FileSystem* files, Arguments* args, Acti
   AddMaterialisationStore(diff, &options.materialisation_store);
   AddSlotChoice(diff, &options.op, &options.slot);
   diff->add_option("--limit", options.limit, "Rows printed of a slot; 0 = all. Counts are exact")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(RefuseNoRowLimit);
+  diff->add_flag("--summary", options.summary,
+                 "Only counts: of every slot, equal or not, and of the fields that changed");
   diff->add_flag("--json", options.json, "One JSON object a line");
   diff->callback([=] { *action = [=](Output* out) { return DiffState(files, args->diff, out); }; });
 }
@@ -426,7 +490,11 @@ std::vector<std::string> ReversedArguments(int argc, const char* const* argv) {
     verbatim = verbatim || text == "--";
     const bool number =
         !verbatim && text.size() > 1 && text[0] == '-' && text[1] >= '0' && text[1] <= '9';
-    (number ? numbers : arguments).push_back(text);
+    if (number && !arguments.empty() && TakesNumber(arguments.back())) {
+      arguments.back() += "=" + text;
+    } else {
+      (number ? numbers : arguments).push_back(text);
+    }
   }
   if (!numbers.empty() && !verbatim) arguments.emplace_back("--");
   arguments.insert(arguments.end(), numbers.begin(), numbers.end());

@@ -237,7 +237,7 @@ class SnapshotRows {
 /// A snapshot in the canonical stream format, a batch at a time.
 Status TakeSnapshot(env::FileSystem* files, const std::string& path,
                     const std::string& materialisation_store, const env::RandomAccessFile& file,
-                    ImportTarget* target) {
+                    ImportTarget* target, SnapshotParts* parts) {
   CAIRN_RETURN_IF_ERROR(CheckSnapshotSidecar(files, path));
   FileSource source(&file);
   Result<std::unique_ptr<format::CanonicalStreamReader>> reader =
@@ -251,6 +251,7 @@ Status TakeSnapshot(env::FileSystem* files, const std::string& path,
     return target->TakeSource(**changelog, false, DuplicateRule::kLaterWins);
   }
   CAIRN_RETURN_IF_ERROR(target->TakeKeyGroups(kDefaultKeyGroups, path));
+  if ((*reader)->part()) parts->Add(path, *(*reader)->part());
   SnapshotRows rows((*reader)->state_versions(), target);
   for (;;) {
     CAIRN_ASSIGN_OR_RETURN(const auto batch, (*reader)->Next());
@@ -267,8 +268,34 @@ Status TakePlace(env::FileSystem* files, const std::string& input, ImportTarget*
 
 }  // namespace
 
+void SnapshotParts::Add(const std::string& input, const format::SnapshotPart& part) {
+  auto& inputs = found_[{part.snapshot, part.count}];
+  if (!inputs.emplace(part.number, input).second && twice_.empty()) {
+    twice_ = fmt::format("'{}' and '{}' are both part {} of {} of one snapshot",
+                         inputs[part.number], input, part.number, part.count);
+  }
+}
+
+Status SnapshotParts::CheckWhole() const {
+  if (!twice_.empty()) return Status::InvalidArgument(twice_ + ". Give each part once");
+  for (const auto& [snapshot, inputs] : found_) {
+    if (inputs.size() == snapshot.second) continue;
+    std::string missing;
+    for (uint32_t number = 1; number <= snapshot.second; ++number) {
+      if (!inputs.contains(number))
+        missing += (missing.empty() ? "" : ", ") + std::to_string(number);
+    }
+    return Status::InvalidArgument(fmt::format(
+        "'{}' is part {} of {} of a snapshot that was split over subtasks: part {} is "
+        "missing, and the state would be incomplete. Give all {} parts",
+        inputs.begin()->second, inputs.begin()->first, snapshot.second, missing, snapshot.second));
+  }
+  return {};
+}
+
 Status TakeInput(env::FileSystem* files, const std::string& input, const SlotChoice& choice,
-                 const std::string& materialisation_store, ImportTarget* target) {
+                 const std::string& materialisation_store, ImportTarget* target,
+                 SnapshotParts* parts) {
   CAIRN_ASSIGN_OR_RETURN(const SourceReference source, ResolveSource(files, input));
   if (!source.is_file) return TakePlace(files, input, target);
   CAIRN_ASSIGN_OR_RETURN(const auto opened, files->OpenForRead(source.path));
@@ -280,7 +307,7 @@ Status TakeInput(env::FileSystem* files, const std::string& input, const SlotCho
   if (start == "ARROW1" || start.starts_with("PAR1")) {
     return TakeTable(source.path, choice, target);
   }
-  return TakeSnapshot(files, source.path, materialisation_store, *opened, target);
+  return TakeSnapshot(files, source.path, materialisation_store, *opened, target, parts);
 }
 
 }  // namespace cairn::cli

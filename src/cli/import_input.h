@@ -6,11 +6,15 @@
 // Threads: one.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 
 #include "cairn/status.h"
 #include "cli/import_target.h"
 #include "env/file_system.h"
+#include "format/canonical_stream.h"
 
 namespace cairn::cli {
 
@@ -20,11 +24,25 @@ struct SlotChoice {
   std::string slot;
 };
 
+/// The parts of split snapshots among the inputs of an import.
+class SnapshotParts {
+ public:
+  void Add(const std::string& input, const format::SnapshotPart& part);
+  /// Errors:   kInvalidArgument: a snapshot of which not every part was given, exactly once.
+  Status CheckWhole() const;
+
+ private:
+  /// Inputs by number, of (snapshot, count).
+  std::map<std::pair<std::string, uint32_t>, std::map<uint32_t, std::string>> found_;
+  std::string twice_;
+};
+
 /// Add all rows of `input`. `materialisation_store` is as in OpenStateSource.
 ///
 /// Errors:   kInvalidArgument (no such file format, columns that do not fit, a slot that is not
 ///           declared) · kCorruption · kUnavailable.
 Status TakeInput(env::FileSystem* files, const std::string& input, const SlotChoice& choice,
-                 const std::string& materialisation_store, ImportTarget* target);
+                 const std::string& materialisation_store, ImportTarget* target,
+                 SnapshotParts* parts);
 
 }  // namespace cairn::cli

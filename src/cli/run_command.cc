@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cli/progress.h"
+#include "cli/run_plan.h"
 #include "cli/stop_signals.h"
 #include "engine/run_job.h"
 #include "sql/compile.h"
@@ -41,6 +42,7 @@ Result<engine::JobSpec> SpecOf(const RunOptions& options, std::string sql) {
   spec.backend = options.backend;
   spec.checkpoints = options.checkpoints;
   spec.from = options.from;
+  spec.consent = options.consent;
   spec.fresh = options.fresh;
   spec.parallelism = options.parallelism;
   for (const std::string& text : options.settings) {
@@ -63,7 +65,8 @@ bool PrintsRows(const std::string& sql) {
   return false;
 }
 
-ProgressMode ModeOf(const std::string& choice, const std::string& sql) {
+ProgressMode ModeOf(const std::string& choice, bool json, const std::string& sql) {
+  if (json) return ProgressMode::kJson;
   if (choice == "off") return ProgressMode::kOff;
   if (isatty(STDERR_FILENO) == 0) return ProgressMode::kLines;
   if (choice == "on") return ProgressMode::kLive;
@@ -109,17 +112,17 @@ Result<std::pair<std::string, std::string>> ParseSetting(const std::string& text
   return std::pair(std::move(name), text.substr(equals + 1));
 }
 
-Result<ExitCode> RunJobFile(env::FileSystem* files, const RunOptions& options) {
+Result<ExitCode> RunJobFile(env::FileSystem* files, const RunOptions& options, Output* out) {
   CAIRN_ASSIGN_OR_RETURN(std::string sql, ReadSql(files, options.file));
-  const ProgressMode mode = ModeOf(options.progress, sql);
+  const ProgressMode mode = ModeOf(options.progress, options.json, sql);
   CAIRN_ASSIGN_OR_RETURN(engine::JobSpec spec, SpecOf(options, std::move(sql)));
   spec.files = files;
   if (options.explain) {
-    CAIRN_ASSIGN_OR_RETURN(const std::string plan, engine::ExplainJob(spec));
-    std::fputs(plan.c_str(), stdout);
-    if (!plan.ends_with('\n')) std::fputc('\n', stdout);
+    CAIRN_ASSIGN_OR_RETURN(const std::string stages, engine::ExplainJob(spec));
+    out->Write(stages);
     return ExitCode::kDone;
   }
+  if (options.plan) return PrintRestorePlan(files, spec, options.json, out);
   CAIRN_ASSIGN_OR_RETURN(const auto signals, StopSignals::Watch([](int signal) {
                            fmt::print(stderr,
                                       "\ncairn: {}: stopping after a last checkpoint; once more "
@@ -131,9 +134,12 @@ Result<ExitCode> RunJobFile(env::FileSystem* files, const RunOptions& options) {
   control.stop = signals->token();
   control.on_progress = [&](const stream::JobProgress& progress) { printer.Report(progress); };
   control.log = [&](stream::LogLevel level, const std::string& text) { printer.Log(level, text); };
+  control.on_restored = [&](const checkpoint::RestoreReceipt& receipt) {
+    printer.Restored(receipt);
+  };
   Result<engine::JobResult> result = engine::RunJob(spec, control);
   if (!result.ok()) return std::move(result).status();
-  printer.Finish(EndOf(*result));
+  printer.Finish(EndOf(*result), result->outcome.progress);
   if (!result->outcome.stopped) return ExitCode::kDone;
   return signals->signal() == SIGTERM ? ExitCode::kTerminated : ExitCode::kInterrupted;
 }

@@ -9,6 +9,8 @@
 
 #include "cairn/status.h"
 #include "cli/exit_code.h"
+#include "cli/output.h"
+#include "engine/restore_plan.h"
 #include "env/file_system.h"
 
 namespace cairn::cli {
@@ -23,13 +25,17 @@ struct RunOptions {
   std::string name;
   std::string from;
   bool fresh = false;
-  bool explain = false;  ///< print the plan, run nothing
+  engine::RestoreConsent consent;
+  bool explain = false;  ///< print the stages, run nothing
+  bool plan = false;     ///< print what would be restored, run nothing
+  bool json = false;     ///< plan, or progress, log and summary, as JSON lines
   std::string progress = "auto";
 };
 
-/// Shape:    results of a bare SELECT go to standard output, everything else to standard error.
+/// Shape:    results of a bare SELECT and plans go to standard output, everything else to standard
+///           error.
 /// Errors:   as engine::RunJob.
-Result<ExitCode> RunJobFile(env::FileSystem* files, const RunOptions& options);
+Result<ExitCode> RunJobFile(env::FileSystem* files, const RunOptions& options, Output* out);
 
 /// The job's name when none is given: the file's name without folder and ending.
 std::string JobNameOf(const std::string& file);

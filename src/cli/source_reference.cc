@@ -54,6 +54,19 @@ Result<std::optional<std::string>> SnapshotIn(env::FileSystem* files, const std:
                                                       : Status::Corruption(message);
 }
 
+/// Refuse a directory in which no record of a place is, not even a damaged place's.
+Status RefuseOtherDirectory(env::FileSystem* files, const std::string& directory) {
+  for (const std::string_view name : {checkpoint::kFormatKey, std::string_view("control"),
+                                      std::string_view("deployment"), std::string_view("nodes")}) {
+    if (files->Stat(env::JoinPath(directory, std::string(name))).ok()) return {};
+  }
+  return Status::InvalidArgument(fmt::format(
+      "'{}' is not a checkpoint: the directory holds neither a place of checkpoints nor "
+      "snapshots. `cairn run` makes a place where --checkpoints says, else at "
+      "./<job>.cairn",
+      directory));
+}
+
 /// s3://BUCKET/PREFIX@ID?…, or with @ID at the very end. Whether it is there shows when it is
 /// opened.
 Result<SourceReference> ResolveBucket(std::string_view text) {
@@ -106,7 +119,10 @@ Result<SourceReference> ResolveSource(env::FileSystem* files, std::string_view t
   source.is_file = !info->is_directory;
   if (!source.is_file) {
     CAIRN_ASSIGN_OR_RETURN(auto snapshot, SnapshotIn(files, source.path, source.id));
-    if (!snapshot) return source;
+    if (!snapshot) {
+      CAIRN_RETURN_IF_ERROR(RefuseOtherDirectory(files, source.path));
+      return source;
+    }
     source.path = *std::move(snapshot);
     source.id.reset();
     source.is_file = true;

@@ -20,6 +20,7 @@
 #include "cli/json_line.h"
 #include "cli/slot_json.h"
 #include "cli/slot_row.h"
+#include "cli/slot_totals.h"
 #include "cli/state_source.h"
 #include "cli/typed_slot.h"
 #include "cli/value_text.h"
@@ -165,33 +166,12 @@ std::string KeyText(const SlotDescriptor& slot) {
   return text + ", " + element.name + " " + element.type;
 }
 
-struct SlotTotals {
-  uint64_t rows = 0;     ///< saved rows
-  uint64_t live = 0;     ///< values or elements
-  uint64_t expired = 0;  ///< of them, by the clock of the cut
-  uint64_t bytes = 0;
-};
-
-Result<std::vector<SlotTotals>> CountRows(const StateSource& source) {
-  std::vector<SlotTotals> totals(source.slots().size());
-  CAIRN_RETURN_IF_ERROR(source.ScanAll([&](const StateRow& row) -> Status {
-    SlotTotals& of = totals[row.slot];
-    CAIRN_ASSIGN_OR_RETURN(const SlotRow parts,
-                           TakeApart(source.slots()[row.slot], row.user_key, row.value));
-    ++of.rows;
-    if (!parts.is_header) ++(parts.expired ? of.expired : of.live);
-    of.bytes += row.stored_key.size() + row.value.size();
-    return {};
-  }));
-  return totals;
-}
-
 }  // namespace
 
 Result<ExitCode> ListState(env::FileSystem* files, const StateOptions& options, Output* out) {
   CAIRN_ASSIGN_OR_RETURN(const auto source,
                          OpenStateSource(files, options.source, options.materialisation_store));
-  CAIRN_ASSIGN_OR_RETURN(const std::vector<SlotTotals> totals, CountRows(*source));
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<SlotTotals> totals, CountSlots(*source));
   const bool some_expire =
       std::any_of(source->slots().begin(), source->slots().end(),
                   [](const SlotDescriptor& slot) { return slot.ttl.enabled(); });

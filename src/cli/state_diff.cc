@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/state_diff.h"
 
-#include <arrow/record_batch.h>
-#include <arrow/type.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -18,6 +17,7 @@
 #include "cairn/element_row_key.h"
 #include "checkpoint/row_sorter.h"
 #include "cli/json_line.h"
+#include "cli/row_fields.h"
 #include "cli/slot_row.h"
 #include "cli/state_source.h"
 #include "cli/typed_slot.h"
@@ -27,6 +27,7 @@
 namespace cairn::cli {
 namespace {
 
+using Json = nlohmann::ordered_json;
 using checkpoint::RowMerge;
 using checkpoint::RowSorter;
 using checkpoint::SortedRow;
@@ -76,64 +77,34 @@ class Side {
   std::unique_ptr<RowMerge> merge_;
 };
 
-/// Key and value of saved rows as JSON.
-class RowText {
- public:
-  static Result<std::unique_ptr<RowText>> Make(const SlotDescriptor& slot) {
-    CAIRN_ASSIGN_OR_RETURN(TypedSlotDecoder decoder, TypedSlotDecoder::Make(slot));
-    return std::unique_ptr<RowText>(new RowText(std::move(decoder)));
-  }
-
-  Result<std::pair<std::string, std::string>> Of(std::string_view key, std::string_view value) {
-    CAIRN_RETURN_IF_ERROR(decoder_.Append(key, value));
-    CAIRN_ASSIGN_OR_RETURN(const auto batch, decoder_.Finish());
-    const int keys = static_cast<int>(decoder_.key_columns() + decoder_.element_columns());
-    const int end = keys + static_cast<int>(decoder_.value_columns());
-    const bool ranked = HoldsRankedRows(decoder_.slot());
-    std::pair<std::string, std::string> text;
-    Append(*batch, 0, keys, 0, &text.first);
-    if (!ranked) {
-      Append(*batch, keys, batch->num_columns(), 0, &text.second);  // the deadline too
-      return text;
-    }
-    text.second = "[";
-    for (int64_t row = 0; row < batch->num_rows(); ++row) {
-      if (row > 0) text.second += ',';
-      Append(*batch, keys, end - 1, row, &text.second);
-    }
-    text.second += ']';
-    return text;
-  }
-
- private:
-  explicit RowText(TypedSlotDecoder decoder) : decoder_(std::move(decoder)) {}
-
-  static void Append(const arrow::RecordBatch& batch, int first, int end, int64_t row,
-                     std::string* text) {
-    std::vector<std::string> names;
-    std::vector<std::shared_ptr<arrow::Array>> columns;
-    for (int i = first; i < end; ++i) {
-      names.push_back(batch.schema()->field(i)->name());
-      columns.push_back(batch.column(i));
-    }
-    AppendJsonRow(names, columns, row, text);
-  }
-
-  TypedSlotDecoder decoder_;
-};
-
 struct SlotCounts {
   SlotDescriptor slot;
-  std::unique_ptr<RowText> text_a;
-  std::unique_ptr<RowText> text_b;
+  std::unique_ptr<RowFieldsReader> reader_a;
+  std::unique_ptr<RowFieldsReader> reader_b;
   uint64_t added = 0;
   uint64_t removed = 0;
   uint64_t changed = 0;
-  uint64_t total() const { return added + removed + changed; }
+  uint64_t same = 0;
+  std::map<std::string, uint64_t> changed_fields;  ///< rows in which a field differs; of a summary
+
+  uint64_t differences() const { return added + removed + changed; }
+  void Add(const SlotCounts& other) {
+    added += other.added;
+    removed += other.removed;
+    changed += other.changed;
+    same += other.same;
+  }
 };
 
 std::string UidOfSlot(const SlotDescriptor& slot) {
   return slot.operator_uid.empty() ? base::ToHex16(slot.operator_id) : slot.operator_uid;
+}
+
+Json CountsJson(const SlotCounts& counts) {
+  return {{"added", counts.added},
+          {"removed", counts.removed},
+          {"changed", counts.changed},
+          {"same", counts.same}};
 }
 
 class Differ {
@@ -151,7 +122,7 @@ class Differ {
         CAIRN_RETURN_IF_ERROR(Note(nullptr, b));
         CAIRN_RETURN_IF_ERROR(b->Next());
       } else {
-        if (a->row()->value != b->row()->value) CAIRN_RETURN_IF_ERROR(Note(a, b));
+        CAIRN_RETURN_IF_ERROR(Note(a, b));
         CAIRN_RETURN_IF_ERROR(a->Next());
         CAIRN_RETURN_IF_ERROR(b->Next());
       }
@@ -159,10 +130,16 @@ class Differ {
     return {};
   }
 
-  bool differs() const { return !slots_.empty(); }
+  bool differs() const {
+    return std::any_of(slots_.begin(), slots_.end(),
+                       [](const auto& slot) { return slot.second.differences() > 0; });
+  }
 
   void PrintCounts() const {
+    if (options_.summary && !options_.json) return PrintTable();
+    std::map<std::string, SlotCounts> operators;
     for (const auto& [id, counts] : slots_) {
+      if (counts.differences() == 0 && !options_.summary) continue;
       if (!options_.json) {
         out_->Line(fmt::format("{} slot {}: {} added, {} removed, {} changed",
                                UidOfSlot(counts.slot), counts.slot.name,
@@ -170,59 +147,125 @@ class Differ {
                                base::FormatCount(counts.changed)));
         continue;
       }
-      const nlohmann::ordered_json line{{"operator", base::ToHex16(counts.slot.operator_id)},
-                                        {"uid", counts.slot.operator_uid},
-                                        {"slot", counts.slot.name},
-                                        {"added", counts.added},
-                                        {"removed", counts.removed},
-                                        {"changed", counts.changed}};
+      Json line{{"operator", base::ToHex16(counts.slot.operator_id)},
+                {"uid", counts.slot.operator_uid},
+                {"slot", counts.slot.name}};
+      line.update(CountsJson(counts));
+      if (options_.summary) line["changed_fields"] = counts.changed_fields;
+      PrintJsonLine(line, out_);
+      operators[UidOfSlot(counts.slot)].Add(counts);
+    }
+    if (!options_.summary) return;
+    for (const auto& [uid, counts] : operators) {
+      Json line{{"operator_total", uid}};
+      line.update(CountsJson(counts));
       PrintJsonLine(line, out_);
     }
   }
 
  private:
+  /// One row of a side, or of both under one key.
   Status Note(const Side* a, const Side* b) {
     const Side* one = a != nullptr ? a : b;
     SlotCounts& counts = slots_[{one->slot().operator_id, one->slot().name}];
-    if (counts.total() == 0) counts.slot = one->slot();
+    if (counts.differences() + counts.same == 0) counts.slot = one->slot();
+    if (a != nullptr && b != nullptr && a->row()->value == b->row()->value) {
+      ++counts.same;
+      return {};
+    }
     ++(b == nullptr ? counts.removed : a == nullptr ? counts.added : counts.changed);
-    if (options_.limit != 0 && counts.total() > options_.limit) return {};
-    std::string key, before, after;
-    if (a != nullptr) CAIRN_RETURN_IF_ERROR(Read(*a, &counts.text_a, &key, &before));
-    if (b != nullptr) CAIRN_RETURN_IF_ERROR(Read(*b, &counts.text_b, &key, &after));
-    Print(counts.slot, key, before, after);
-    return {};
-  }
-
-  static Status Read(const Side& side, std::unique_ptr<RowText>* text, std::string* key,
-                     std::string* value) {
-    if (*text == nullptr) {
-      CAIRN_ASSIGN_OR_RETURN(*text, RowText::Make(side.slot()));
-    }
-    CAIRN_ASSIGN_OR_RETURN(auto row, (*text)->Of(side.row()->user_key, side.row()->value));
-    *key = std::move(row.first);
-    *value = std::move(row.second);
-    return {};
-  }
-
-  void Print(const SlotDescriptor& slot, const std::string& key, const std::string& before,
-             const std::string& after) const {
+    const bool both = a != nullptr && b != nullptr;
+    const bool shown =
+        !options_.summary && (options_.limit == 0 || counts.differences() <= options_.limit);
+    if (!shown && !(options_.summary && both)) return {};
+    RowFields before, after;
+    if (a != nullptr) CAIRN_RETURN_IF_ERROR(Read(*a, &counts.reader_a, &before));
+    if (b != nullptr) CAIRN_RETURN_IF_ERROR(Read(*b, &counts.reader_b, &after));
+    std::vector<FieldChange> changes;
+    if (both) changes = ChangesOf(before, after);
+    for (const FieldChange& change : changes) ++counts.changed_fields[change.name];
+    if (!shown) return {};
     if (options_.json) {
-      std::string line = "{\"uid\":";
-      AppendJsonString(UidOfSlot(slot), &line);
-      line += ",\"slot\":";
-      AppendJsonString(slot.name, &line);
-      line += ",\"key\":" + key;
-      if (!before.empty()) line += ",\"a\":" + before;
-      if (!after.empty()) line += ",\"b\":" + after;
-      out_->Line(line + "}");
-    } else if (before.empty()) {
-      out_->Line("+ " + key + "  " + after);
-    } else if (after.empty()) {
-      out_->Line("- " + key + "  " + before);
+      PrintJson(counts.slot, a == nullptr ? nullptr : &before, b == nullptr ? nullptr : &after,
+                changes);
     } else {
-      out_->Line("~ " + key + "  " + before + "  ->  " + after);
+      PrintText(HoldsRankedRows(counts.slot), a == nullptr ? nullptr : &before,
+                b == nullptr ? nullptr : &after, changes);
     }
+    return {};
+  }
+
+  static Status Read(const Side& side, std::unique_ptr<RowFieldsReader>* reader, RowFields* row) {
+    if (*reader == nullptr) {
+      CAIRN_ASSIGN_OR_RETURN(*reader, RowFieldsReader::Make(side.slot()));
+    }
+    CAIRN_ASSIGN_OR_RETURN(*row, (*reader)->Read(side.row()->user_key, side.row()->value));
+    return {};
+  }
+
+  void PrintText(bool ranked, const RowFields* before, const RowFields* after,
+                 const std::vector<FieldChange>& changes) const {
+    if (before == nullptr) return out_->Line("+ " + after->key + "  " + after->ValueText(ranked));
+    if (after == nullptr) return out_->Line("- " + before->key + "  " + before->ValueText(ranked));
+    std::string line = "~ " + before->key + "  ";
+    for (const FieldChange& change : changes) {
+      line += fmt::format("{}{}: {} -> {}", &change == changes.data() ? "" : ", ", change.name,
+                          change.before.empty() ? "absent" : change.before,
+                          change.after.empty() ? "absent" : change.after);
+    }
+    out_->Line(changes.empty() ? line + "the same columns in other bytes" : line);
+  }
+
+  void PrintJson(const SlotDescriptor& slot, const RowFields* before, const RowFields* after,
+                 const std::vector<FieldChange>& changes) const {
+    const bool ranked = HoldsRankedRows(slot);
+    std::string line = "{\"uid\":";
+    AppendJsonString(UidOfSlot(slot), &line);
+    line += ",\"slot\":";
+    AppendJsonString(slot.name, &line);
+    line += ",\"key\":" + (before != nullptr ? before : after)->key;
+    if (before != nullptr) line += ",\"a\":" + before->ValueText(ranked);
+    if (after != nullptr) line += ",\"b\":" + after->ValueText(ranked);
+    if (before != nullptr && after != nullptr) {
+      line += ",\"fields\":{";
+      for (const FieldChange& change : changes) {
+        if (&change != changes.data()) line += ',';
+        AppendJsonString(change.name, &line);
+        line += ":{";
+        if (!change.before.empty()) line += "\"a\":" + change.before;
+        if (!change.before.empty() && !change.after.empty()) line += ',';
+        if (!change.after.empty()) line += "\"b\":" + change.after;
+        line += '}';
+      }
+      line += '}';
+    }
+    out_->Line(line + "}");
+  }
+
+  void PrintTable() const {
+    TextTable table("<<>>>><");
+    table.Row({"OPERATOR", "SLOT", "ADDED", "REMOVED", "CHANGED", "SAME", "CHANGED FIELDS"});
+    const auto row = [&](std::string uid, std::string slot, const SlotCounts& counts) {
+      std::string fields;
+      for (const auto& [name, rows] : counts.changed_fields) {
+        fields += fmt::format("{}{} {}", fields.empty() ? "" : ", ", name, base::FormatCount(rows));
+      }
+      table.Row({std::move(uid), std::move(slot), base::FormatCount(counts.added),
+                 base::FormatCount(counts.removed), base::FormatCount(counts.changed),
+                 base::FormatCount(counts.same), std::move(fields)});
+    };
+    for (auto at = slots_.begin(); at != slots_.end();) {
+      const OperatorId op = at->first.first;
+      SlotCounts total;
+      size_t slots = 0;
+      std::string uid = UidOfSlot(at->second.slot);
+      for (; at != slots_.end() && at->first.first == op; ++at, ++slots) {
+        row(uid, at->second.slot.name, at->second);
+        total.Add(at->second);
+      }
+      if (slots > 1) row(std::move(uid), "(all)", total);
+    }
+    table.Print(out_);
   }
 
   const DiffOptions& options_;

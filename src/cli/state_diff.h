@@ -25,7 +25,8 @@ struct DiffOptions {
   std::string materialisation_store;  ///< as OpenStateSource
   std::string op;
   std::string slot;
-  uint64_t limit = 20;  ///< rows printed a slot; 0 = all. Counts are always exact
+  uint64_t limit = 20;   ///< rows printed a slot; 0 = all. Counts are always exact
+  bool summary = false;  ///< counts of every slot and field, no rows
   bool json = false;
 };
 

@@ -213,6 +213,13 @@ Result<ExportTotals> ExportCanonical(env::FileSystem* files, const StateSource& 
   return totals;
 }
 
+/// By which the parts of a split snapshot are known to belong together.
+std::string SnapshotNameOf(const StateSource& source) {
+  if (source.cut() == nullptr) return "";
+  const format::CheckpointManifest& manifest = source.cut()->manifest();
+  return fmt::format("{}@{}", manifest.deployment_id, manifest.checkpoint_id.value);
+}
+
 /// Write a snapshot for each subtask of a job of `parallelism`: DIR/<subtask>/checkpoint-<id>.snap.
 Result<ExportTotals> ExportSplit(env::FileSystem* files, const StateSource& source,
                                  const std::vector<size_t>& slots, uint32_t parallelism,
@@ -230,11 +237,14 @@ Result<ExportTotals> ExportSplit(env::FileSystem* files, const StateSource& sour
       return Status::InvalidArgument(
           fmt::format("'{}' has a snapshot {} already. Choose another directory", place, id));
     }
+    std::optional<format::SnapshotPart> part;
+    if (parallelism > 1) part = {subtask + 1, parallelism, SnapshotNameOf(source)};
     const auto write = [&](format::ByteSink* sink) -> Status {
       CAIRN_ASSIGN_OR_RETURN(
           const ExportTotals one,
           WriteCanonicalStream(source, slots, sink,
-                               KeyGroupsOfSubtask(subtask, parallelism, source.key_groups())));
+                               KeyGroupsOfSubtask(subtask, parallelism, source.key_groups()),
+                               part));
       totals.rows += one.rows;
       totals.bytes += one.bytes;
       return {};
@@ -348,7 +358,8 @@ Result<ExportTotals> WriteTypedSlot(const StateSource& source, size_t slot, Tabl
 
 Result<ExportTotals> WriteCanonicalStream(const StateSource& source,
                                           const std::vector<size_t>& slots, format::ByteSink* sink,
-                                          std::optional<KeyGroupRange> groups) {
+                                          std::optional<KeyGroupRange> groups,
+                                          std::optional<format::SnapshotPart> part) {
   if (source.key_groups() > kDefaultKeyGroups) {
     return Status::InvalidArgument(fmt::format(
         "{} has {} key groups, and keys of the arrow-stream format hold {} at most. Export it as "
@@ -356,8 +367,8 @@ Result<ExportTotals> WriteCanonicalStream(const StateSource& source,
         source.Name(), source.key_groups(), kDefaultKeyGroups));
   }
   CountingSink counted(sink);
-  CAIRN_ASSIGN_OR_RETURN(const auto writer,
-                         format::CanonicalStreamWriter::Open(&counted, VersionsOf(source, slots)));
+  CAIRN_ASSIGN_OR_RETURN(const auto writer, format::CanonicalStreamWriter::Open(
+                                                &counted, VersionsOf(source, slots), part));
   const Choice choice(source, slots);
   ExportTotals totals;
   base::SavedRows rows;

@@ -23,6 +23,7 @@
 #include "cli/state_source.h"
 #include "cli/table_file.h"
 #include "env/file_system.h"
+#include "format/canonical_stream.h"
 #include "format/object.h"
 
 namespace cairn::cli {
@@ -59,7 +60,8 @@ Result<ExportTotals> WriteTypedSlot(const StateSource& source, size_t slot, Tabl
 ///           hold.
 Result<ExportTotals> WriteCanonicalStream(const StateSource& source,
                                           const std::vector<size_t>& slots, format::ByteSink* sink,
-                                          std::optional<KeyGroupRange> groups = std::nullopt);
+                                          std::optional<KeyGroupRange> groups = std::nullopt,
+                                          std::optional<format::SnapshotPart> part = std::nullopt);
 
 /// Write the chosen slots as one table of opaque rows.
 Result<ExportTotals> WriteOpaqueTable(const StateSource& source, const std::vector<size_t>& slots,

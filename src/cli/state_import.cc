@@ -69,11 +69,13 @@ Result<ExitCode> ImportState(env::FileSystem* files, const ImportOptions& option
   if (options.key_groups != 0) build.key_groups = options.key_groups;
   ImportTarget target(std::move(build), options.key_groups != 0 || declared.has_value(),
                       declared ? &*declared : nullptr);
+  SnapshotParts parts;
   for (const std::string& file : options.files) {
-    CAIRN_RETURN_IF_ERROR(
-        TakeInput(files, file, {options.op, options.slot}, options.materialisation_store, &target)
-            .WithContext("'" + file + "'"));
+    CAIRN_RETURN_IF_ERROR(TakeInput(files, file, {options.op, options.slot},
+                                    options.materialisation_store, &target, &parts)
+                              .WithContext("'" + file + "'"));
   }
+  CAIRN_RETURN_IF_ERROR(parts.CheckWhole());
   if (like != nullptr) CAIRN_RETURN_IF_ERROR(target.TakeSource(*like, true));
   CAIRN_ASSIGN_OR_RETURN(const checkpoint::BuiltCut cut, target.Commit());
   fmt::print(stderr, "cairn: imported {} rows of {} slots into {} as checkpoint {}\n",

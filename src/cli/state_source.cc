@@ -283,6 +283,23 @@ Status TakeMaterialisation(env::FileSystem* files, const std::string& path,
   return {};
 }
 
+/// A file without a sidecar that does not even begin like a snapshot is something else, not a
+/// damaged one. An empty file is the empty snapshot.
+Status RefuseOtherFile(env::FileSystem* files, const std::string& path, std::string_view bytes) {
+  constexpr std::string_view kStreamStart = "\xff\xff\xff\xff";  // of an Arrow stream's message
+  const bool is_table = bytes.starts_with("ARROW1") || bytes.starts_with("PAR1");  // said later
+  // A stream that was cut in its first bytes is damaged all the same.
+  const bool is_stream =
+      kStreamStart.starts_with(bytes.substr(0, std::min(bytes.size(), kStreamStart.size())));
+  if (is_stream || is_table) return {};
+  if (files->Stat(path + ".meta").ok()) return {};
+  return Status::InvalidArgument(
+      fmt::format("'{}' is not a checkpoint: the file is no snapshot. Name a place of checkpoints "
+                  "or what `cairn "
+                  "state export --format arrow-stream` wrote",
+                  path));
+}
+
 std::string OperatorText(const SlotDescriptor& slot) {
   const std::string hex = base::ToHex16(slot.operator_id);
   return slot.operator_uid.empty() ? hex : fmt::format("{} ({})", slot.operator_uid, hex);
@@ -347,6 +364,7 @@ Result<std::unique_ptr<StateSource>> OpenStateSource(env::FileSystem* files, std
   if (source.is_file) {
     CAIRN_ASSIGN_OR_RETURN(std::string bytes,
                            env::ReadWholeFile(files, source.path, kSnapshotBytesMax));
+    CAIRN_RETURN_IF_ERROR(RefuseOtherFile(files, source.path, bytes));
     CAIRN_RETURN_IF_ERROR(CheckSnapshotSidecar(files, source.path));
     CAIRN_RETURN_IF_ERROR(TakeMaterialisation(files, source.path, materialisation_store, &bytes));
     return OpenSnapshot(source.path, std::move(bytes));

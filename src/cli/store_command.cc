@@ -52,7 +52,12 @@ Result<ExitCode> CheckStore(env::FileSystem* files, const StoreCheckOptions& opt
       env::ProbeStore(store.get(), env::SystemRandom(), kRacingWriters);
   // What could not be tried at all says nothing about the store.
   const Status& last = findings.back().status;
-  if (!last.ok() && findings.size() == 1) return last;
+  if (!last.ok() && findings.size() == 1) {
+    if (env::IsBucket(place)) return last;
+    return Status::InvalidArgument(
+        fmt::format("'{}' cannot be written: {}. Choose a directory that this user may write in",
+                    place, last.message()));
+  }
   Print(findings, options.json, out);
   const Status verdict = env::VerdictOf(findings);
   if (!verdict.ok() && last.code() != StatusCode::kCorruption) return verdict;

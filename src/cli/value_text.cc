@@ -255,7 +255,11 @@ Result<std::string> ParseBytesText(std::string_view text) {
 
 Result<std::string> EncodeKeyArgument(std::string_view text,
                                       const std::vector<ColumnSpec>& columns) {
-  if (columns.empty()) return ParseBytesText(text);
+  if (columns.empty()) {
+    const auto parsed = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    const bool array = parsed.is_array() && parsed.size() == 1 && parsed[0].is_string();
+    return ParseBytesText(array ? parsed[0].get<std::string>() : std::string(text));
+  }
   CAIRN_ASSIGN_OR_RETURN(const std::vector<nlohmann::json> values, KeyValues(text, columns));
   CAIRN_ASSIGN_OR_RETURN(const format::RowCodec codec,
                          format::RowCodec::Make(columns, format::RowUse::kKey));

@@ -42,7 +42,8 @@ std::string PrintableBytes(std::string_view bytes);
 Result<std::string> ParseBytesText(std::string_view text);
 
 /// Encode KEY as the user key of a slot with `columns`: a JSON array with one element a column, or,
-/// for a key of one column, the plain value. No columns: the bytes, as ParseBytesText.
+/// for a key of one column, the plain value. No columns: the bytes, as ParseBytesText, plain or as
+/// the one string of a JSON array.
 ///
 /// Errors:   kInvalidArgument, naming the column and what is wrong.
 Result<std::string> EncodeKeyArgument(std::string_view text,

@@ -119,6 +119,10 @@ TEST(ValueTextTest, ADecimalInAnArrayIsWrittenAsAString) {
 
 TEST(ValueTextTest, AnOpaqueKeyIsTextOrHex) {
   EXPECT_EQ(*EncodeKeyArgument("abc", {}), "abc");
+  EXPECT_EQ(*EncodeKeyArgument("[\"abc\"]", {}), "abc");
+  EXPECT_EQ(*EncodeKeyArgument("[\"0x6162\"]", {}), "ab");
+  EXPECT_EQ(*EncodeKeyArgument("[\"[\\\"abc\\\"]\"]", {}), "[\"abc\"]") << "a key like an array";
+  EXPECT_EQ(*EncodeKeyArgument("[1]", {}), "[1]") << "no string in it: the text itself";
   EXPECT_EQ(*EncodeKeyArgument("0x0001", {}), "\x00\x01"s);
 }
 

@@ -96,6 +96,28 @@ BackendUri SplitUri(std::string_view uri, std::string* query) {
   return parts;
 }
 
+/// "memory:", "s3:/bucket", "memory" or a blank would silently become a directory of that name.
+Status RefuseAlmostScheme(std::string_view text, const std::string& schemes) {
+  if (text.find("://") != std::string_view::npos) return {};
+  if (!text.empty() && text.find_first_not_of(" \t") == std::string_view::npos) {
+    return Status::InvalidArgument("'" + std::string(text) + "' is blank; give " + schemes +
+                                   " or a directory");
+  }
+  const size_t colon = text.find(':');
+  const bool before_slash = colon != std::string_view::npos && colon < text.find('/');
+  const bool word = std::all_of(
+      text.begin(), text.begin() + std::min(colon, text.size()),
+      [](unsigned char c) { return std::isalnum(c) != 0 || c == '+' || c == '-' || c == '.'; });
+  std::string scheme(text.substr(0, colon));
+  if (!(before_slash && word && colon > 0) && FindScheme(scheme) == nullptr && scheme != "s3") {
+    return {};
+  }
+  return Status::InvalidArgument("'" + std::string(text) +
+                                 "' looks like a scheme without '://'; "
+                                 "there are " +
+                                 schemes + ". A directory of that name is ./" + std::string(text));
+}
+
 /// file://host/x would silently become the relative directory host/x.
 Status RefuseHost(const BackendUri& parts) {
   const bool is_file = parts.scheme == "file" || parts.scheme == "changelog+file";
@@ -142,6 +164,7 @@ std::string_view ResolveAlias(std::string_view scheme) {
 }
 
 Result<BackendUri> ParseUri(std::string_view uri) {
+  CAIRN_RETURN_IF_ERROR(RefuseAlmostScheme(uri, KnownSchemes()));
   std::string query;
   BackendUri parts = SplitUri(uri, &query);
   const Scheme* scheme = FindScheme(parts.scheme);
@@ -180,6 +203,7 @@ Result<Backend> ParseBackendUri(std::string_view uri) {
 }
 
 Result<std::string> ParsePlaceUri(std::string_view uri) {
+  CAIRN_RETURN_IF_ERROR(RefuseAlmostScheme(uri, "file:// and s3://"));
   std::string query;
   const BackendUri parts = SplitUri(uri, &query);
   if (parts.scheme == "s3") return std::string(uri);  // taken apart where it is opened

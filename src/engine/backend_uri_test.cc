@@ -127,5 +127,21 @@ TEST(CheckpointPlace, ABucketIsTakenAsItIsGiven) {
   EXPECT_FALSE(ParsePlaceUri("ftp://x").ok());
 }
 
+TEST(BackendUriTest, AlmostASchemeIsNoDirectoryOfThatName) {
+  for (const std::string text : {"memory:", "memory", "file:", "file:/x", "s3:bucket", "rocksdb:x",
+                                 "nope:", "changelog+file", " ", "\t "}) {
+    const auto backend = ParseBackendUri(text);
+    EXPECT_EQ(backend.status().code(), StatusCode::kInvalidArgument) << text;
+    EXPECT_THAT(std::string(backend.status().message()), HasSubstr("memory://")) << text;
+    const auto place = ParsePlaceUri(text);
+    EXPECT_EQ(place.status().code(), StatusCode::kInvalidArgument) << text;
+    EXPECT_THAT(std::string(place.status().message()), HasSubstr("s3://")) << text;
+  }
+  for (const std::string path : {"./memory", "dir/a:b", "./a:b", "state", "job.cairn", "a@12:30"}) {
+    EXPECT_EQ(ParseBackendUri(path)->directory, path);
+    EXPECT_EQ(*ParsePlaceUri(path), path);
+  }
+}
+
 }  // namespace
 }  // namespace cairn::engine

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/graph_builder.h"
 
+#include <arrow/type.h>
+
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -10,6 +12,7 @@
 #include <utility>
 
 #include "base/ids.h"
+#include "base/units.h"
 #include "connectors/factory.h"
 #include "engine/event_time.h"
 #include "engine/operator_table.h"
@@ -262,16 +265,20 @@ Result<BuiltJob> BuildGraph(const stream::LogicalPlan& plan, const GraphOptions&
   return GraphBuilder(plan, options).Build();
 }
 
-Status NameWriters(const std::string& deployment_id, const std::string& origin_deployment_id,
+Status NameWriters(const std::string& deployment_id, const SinkOrigin& origin,
                    env::FileSystem* files, BuiltJob* job) {
   for (const BuiltJob::SinkPlace& place : job->sinks) {
-    const auto id_of = [&](const std::string& deployment) {
-      return base::ToHex16(base::OperatorIdOf(deployment + "/" + place.table->name));
+    const auto id_of = [](const std::string& deployment, const std::string& sink) {
+      return base::ToHex16(base::OperatorIdOf(deployment + "/" + sink));
     };
+    const std::string& name = place.table->name;
     auto& sink = job->graph.stages[place.stage].nodes[place.node].sink;
-    CAIRN_ASSIGN_OR_RETURN(
-        sink, connectors::MakeSink(*place.table, place.updating, id_of(deployment_id), files));
-    if (!origin_deployment_id.empty()) sink->TakeOverFrom(id_of(origin_deployment_id));
+    CAIRN_ASSIGN_OR_RETURN(sink, connectors::MakeSink(*place.table, place.updating,
+                                                      id_of(deployment_id, name), files));
+    if (origin.deployment_id.empty()) continue;
+    const auto saved = origin.saved_names.find(name);
+    sink->TakeOverFrom(
+        id_of(origin.deployment_id, saved == origin.saved_names.end() ? name : saved->second));
   }
   return {};
 }
@@ -279,7 +286,12 @@ Status NameWriters(const std::string& deployment_id, const std::string& origin_d
 std::string DescribeGraph(const stream::JobGraph& graph) {
   std::string text;
   for (const StageSpec& stage : graph.stages) {
-    text += stage.name + "\n";
+    text += stage.name;
+    if (stage.event_time) {
+      text += " (watermark " + stage.source->schema()->field(stage.event_time->column)->name() +
+              " - " + base::FormatDurationMs(stage.event_time->delay_ms) + ")";
+    }
+    text += "\n";
     std::vector<size_t> depths;
     for (const NodeSpec& node : stage.nodes) {
       const size_t depth = node.parent < 0 ? 1 : depths[static_cast<size_t>(node.parent)] + 1;

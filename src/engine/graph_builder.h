@@ -5,6 +5,7 @@
 // read and decoded once.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -45,10 +46,15 @@ struct GraphOptions {
 ///           an updating query into a table without changelog. Names table or statement.
 Result<BuiltJob> BuildGraph(const stream::LogicalPlan& plan, const GraphOptions& options);
 
+/// The place whose checkpoint a job begins with.
+struct SinkOrigin {
+  std::string deployment_id;                       ///< empty = the job's own place
+  std::map<std::string, std::string> saved_names;  ///< of sinks that had another name there
+};
+
 /// Give the sinks the id by which they know their own files: of this checkpoint place, the same
 /// after a restart. Only the place knows it, and only the graph says whether a place is this job's.
-/// `origin_deployment_id` is of the place whose checkpoint the job begins with; empty = its own.
-Status NameWriters(const std::string& deployment_id, const std::string& origin_deployment_id,
+Status NameWriters(const std::string& deployment_id, const SinkOrigin& origin,
                    env::FileSystem* files, BuiltJob* job);
 
 /// A tree a stage, one line a node.

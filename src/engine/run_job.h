@@ -17,6 +17,7 @@
 #include "cairn/status.h"
 #include "checkpoint/cut.h"
 #include "engine/options.h"
+#include "engine/restore_plan.h"
 #include "env/file_system.h"
 #include "stream/job_control.h"
 
@@ -37,6 +38,8 @@ struct JobSpec {
   /// A retained checkpoint's number, or another place (PLACE or PLACE@ID) to begin from; empty =
   /// the newest checkpoint of the job's own place.
   std::string from;
+  /// What may differ from the job that saved another place's checkpoint.
+  RestoreConsent consent;
   bool fresh = false;  ///< refuse a place that holds a checkpoint
   uint32_t parallelism = 1;
   /// Option names and values, in order; they win over SET in the text.
@@ -76,5 +79,21 @@ struct JobShape {
 ///
 /// Errors:   as ExplainJob, and what an operator's Open returned.
 Result<JobShape> DescribeJob(const JobSpec& spec);
+
+/// What beginning the job would do with the checkpoint that it begins with.
+struct PlannedRestore {
+  std::string place;              ///< of that checkpoint
+  std::string target;             ///< the job's own place
+  base::CheckpointId checkpoint;  ///< 0 = there is none: the job begins from the start
+  uint32_t saved_parallelism = 0;
+  uint32_t parallelism = 0;
+  RestorePlan plan;
+};
+
+/// Plan what RunJob would restore. Takes no lock and writes nothing.
+///
+/// Errors:   as ExplainJob · as RunJob for a checkpoint that cannot be read. What would be refused
+///           is in the plan.
+Result<PlannedRestore> PlanJobRestore(const JobSpec& spec);
 
 }  // namespace cairn::engine

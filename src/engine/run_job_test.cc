@@ -199,7 +199,9 @@ TEST_F(RunJobTest, StoppedResumedAndRescaledTheAnswerIsAsIfNothingHadHappened) {
   // Nothing behind a stop barrier is read: every row was read exactly once in all runs together.
   EXPECT_EQ(rows_in, 120000u);
   EXPECT_THAT(log_, HasSubstr("rescaled from 2 to 3"));
-  EXPECT_THAT(log_, HasSubstr("as many as its manifest promises"));
+  EXPECT_TRUE(std::regex_search(
+      log_, std::regex("restored checkpoint [0-9]+: ([0-9,]+) of \\1 entries, [0-9]+ frames of 2")))
+      << log_;
 }
 
 TEST_F(RunJobTest, EveryBackendStopsResumesAndEndsWithTheSameRows) {
@@ -545,7 +547,7 @@ std::string StateBytes(const std::string& sql, const std::string& place, bool as
   auto store = checkpoint::OpenStoreAt(env::PosixFileSystem(), place, store_options);
   EXPECT_TRUE(store.ok()) << store.status().ToString();
   EXPECT_TRUE((*store)->Recover().ok());
-  EXPECT_TRUE(NameWriters("deployment", "", env::PosixFileSystem(), &*built).ok());
+  EXPECT_TRUE(NameWriters("deployment", {}, env::PosixFileSystem(), &*built).ok());
   built->graph.slot_hash_seed = (*store)->slot_hash_seed();
   stream::JobOptions options;
   options.coordinator.interval_ms = 0;

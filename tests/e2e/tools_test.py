@@ -137,9 +137,10 @@ class CheckpointToolsTest(SavedStateTest):
 
     def test_what_is_not_there_is_not_found(self):
         self.run_job()
-        for source in ("none.cairn", "job.cairn@999999", str(self.dir / "counts")):
+        for source, code in (("none.cairn", 1), ("job.cairn@999999", 1),
+                             (str(self.dir / "counts"), 2)):
             done = self.cairn("checkpoint", "ls", source, check=False)
-            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertEqual(done.returncode, code, done.stderr)
             self.assertTrue(done.stderr.startswith("cairn: "))
             self.assertEqual(done.stdout, "")
 
