@@ -33,7 +33,7 @@ class BucketRaceTest : public ::testing::Test {
         problems.push_back(manifest.status().ToString());
         continue;
       }
-      for (const ObjectExtent& object : ObjectsOf(**manifest)) {
+      for (const StoredObject& object : StoredObjectsOf(**manifest)) {
         const Status there = CheckObject(bucket_.get(), object);
         if (!there.ok()) problems.push_back(there.ToString());
       }

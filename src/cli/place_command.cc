@@ -206,8 +206,8 @@ Result<ExitCode> UpgradePlace(env::FileSystem* files, const PlaceOptions& option
       return Status::Corruption(
           fmt::format("{}: checkpoint {}: {}", path, reference.id.value, verdict.problems.front()));
     }
-    for (const checkpoint::ObjectExtent& object : checkpoint::ObjectsOf(cut->manifest())) {
-      objects.insert(object.key());
+    for (const checkpoint::StoredObject& object : checkpoint::StoredObjectsOf(cut->manifest())) {
+      objects.insert(object.key);
     }
   }
   if (options.json) {
