@@ -75,6 +75,7 @@ struct StateStoreOptions {
     std::chrono::milliseconds timeout{120'000};
     uint32_t retained = 3;
     uint32_t rebase_chunks = 64;
+    uint32_t max_concurrent_uploads = 8;  ///< parts of objects on their way to a bucket at once
   } checkpoint;
   struct {
     uint32_t key_groups = kDefaultKeyGroups;  ///< fixed once there is a checkpoint

@@ -29,24 +29,25 @@ Result<OwnedObjects> OwnDirectory(env::FileSystem* files, const std::string& dir
   return owned;
 }
 
-Result<OwnedObjects> OwnBucket(env::FileSystem* files, const std::string& place, env::Clock* clock,
-                               const env::RetryObserver& on_retry) {
-  CAIRN_ASSIGN_OR_RETURN(const auto probed,
-                         env::OpenBucket(files, place, env::kImpatientMs, on_retry));
+Result<OwnedObjects> OwnBucket(env::FileSystem* files, const std::string& place,
+                               const StoreOptions& options) {
+  env::BucketOptions bucket{.max_concurrent_uploads = options.max_concurrent_uploads,
+                            .on_retry = options.on_retry};
+  CAIRN_ASSIGN_OR_RETURN(const auto probed, env::OpenBucket(files, place, bucket));
   CAIRN_RETURN_IF_ERROR(env::VerdictOf(env::ProbeStore(probed.get(), env::SystemRandom())));
+  bucket.deadline_ms = env::kPatientMs;
   OwnedObjects owned;
-  CAIRN_ASSIGN_OR_RETURN(owned.objects, env::OpenBucket(files, place, env::kPatientMs, on_retry));
-  CAIRN_ASSIGN_OR_RETURN(owned.lock, AcquireLease(owned.objects.get(), {.clock = clock}));
+  CAIRN_ASSIGN_OR_RETURN(owned.objects, env::OpenBucket(files, place, bucket));
+  CAIRN_ASSIGN_OR_RETURN(owned.lock, AcquireLease(owned.objects.get(), {.clock = options.clock}));
   return owned;
 }
 
 }  // namespace
 
-Result<OwnedObjects> OwnPlace(env::FileSystem* files, const std::string& place, bool fsync,
-                              env::Clock* clock,
-                              const std::function<void(const std::string&)>& on_retry) {
-  Result<OwnedObjects> owned = env::IsBucket(place) ? OwnBucket(files, place, clock, on_retry)
-                                                    : OwnDirectory(files, place, fsync);
+Result<OwnedObjects> OwnPlace(env::FileSystem* files, const std::string& place,
+                              const StoreOptions& options) {
+  Result<OwnedObjects> owned = env::IsBucket(place) ? OwnBucket(files, place, options)
+                                                    : OwnDirectory(files, place, options.fsync);
   if (!owned.ok()) return owned.status().WithContext("checkpoints at " + place);
   return owned;
 }
@@ -55,8 +56,7 @@ Result<std::unique_ptr<CheckpointStore>> OpenStoreAt(env::FileSystem* files,
                                                      const std::string& place,
                                                      StoreOptions options) {
   if (env::IsBucket(place)) options.fsync = true;  // a bucket has no other way
-  CAIRN_ASSIGN_OR_RETURN(OwnedObjects owned,
-                         OwnPlace(files, place, options.fsync, options.clock, options.on_retry));
+  CAIRN_ASSIGN_OR_RETURN(OwnedObjects owned, OwnPlace(files, place, options));
   env::ObjectStore* objects = owned.objects.get();
   Result<std::unique_ptr<CheckpointStore>> store =
       OpenStore(std::move(owned.objects), std::move(owned.lock), std::move(options));

@@ -71,6 +71,8 @@ struct StoreOptions {
   std::optional<uint64_t> slot_hash_seed;
   /// Called at the start of every step, on the thread that runs it.
   std::function<void(Step)> observer;
+  /// Parts of objects on their way to a bucket at once.
+  uint32_t max_concurrent_uploads = 8;
   /// Told what a call to a bucket waits for, on the thread that makes it.
   std::function<void(const std::string&)> on_retry;
   env::Clock* clock = nullptr;    ///< null = SystemClock()
@@ -181,16 +183,16 @@ struct OwnedObjects {
 };
 
 /// Own the objects of `place`: a directory of `files` (made when missing, locked), or
-/// s3://BUCKET/PREFIX (proven to keep its promises, its lease taken).
+/// s3://BUCKET/PREFIX (proven to keep its promises, its lease taken). Looks only at fsync,
+/// max_concurrent_uploads, on_retry and clock of `options`.
 ///
 /// Blocks:   in a bucket on about 30 requests, and on a lease that was not given back up to its
 /// time
 ///           to live.
 /// Errors:   kFenced (another process holds it: names it) · kInvalidArgument (a bucket without
 ///           conditional writes) · kResourceExhausted · kUnavailable.
-Result<OwnedObjects> OwnPlace(env::FileSystem* files, const std::string& place, bool fsync,
-                              env::Clock* clock = nullptr,
-                              const std::function<void(const std::string&)>& on_retry = {});
+Result<OwnedObjects> OwnPlace(env::FileSystem* files, const std::string& place,
+                              const StoreOptions& options = {});
 
 /// Open or make the store of `place`, which is owned until it is closed.
 ///

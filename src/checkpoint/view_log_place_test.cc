@@ -161,7 +161,9 @@ TEST_F(ViewLogPlaceTest, ACopyCarriesTheLogs) {
   const auto from = Objects();
   const auto to = Objects("/copy");
   const Place place = *ReadPlace(from.get());
-  const auto report = CopyCut(from.get(), place, *place.head->latest_commit, to.get(), {});
+  const auto manifest = ReadManifest(from.get(), place, *place.head->latest_commit);
+  ASSERT_TRUE(manifest.ok()) << manifest.status().ToString();
+  const auto report = CopyCut(from.get(), place, **manifest, "", to.get(), {});
   ASSERT_TRUE(report.ok()) << report.status().ToString();
   log_.job.Stop();
   // All of it is durable: nothing of the copy is lost with what was not synced.

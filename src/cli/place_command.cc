@@ -132,8 +132,7 @@ Result<ExitCode> CollectPlace(env::FileSystem* files, const PlaceOptions& option
     return ExitCode::kDone;
   }
   CAIRN_RETURN_IF_ERROR(checkpoint::OpenPlace(files, place).status());
-  CAIRN_ASSIGN_OR_RETURN(const checkpoint::OwnedObjects owned,
-                         checkpoint::OwnPlace(files, place, true));
+  CAIRN_ASSIGN_OR_RETURN(const checkpoint::OwnedObjects owned, checkpoint::OwnPlace(files, place));
   CAIRN_ASSIGN_OR_RETURN(const checkpoint::CollectReport report,
                          checkpoint::CollectGarbage(owned.objects.get()));
   if (options.json) {
@@ -166,8 +165,7 @@ Result<ExitCode> CopyCheckpoint(env::FileSystem* files, const PlaceOptions& opti
   CAIRN_ASSIGN_OR_RETURN(const auto cut,
                          checkpoint::CutReader::Open(files, source.path, source.id));
   const format::CutReference* reference = cut->place().Find(cut->manifest().checkpoint_id);
-  CAIRN_ASSIGN_OR_RETURN(const checkpoint::OwnedObjects owned,
-                         checkpoint::OwnPlace(files, target, true));
+  CAIRN_ASSIGN_OR_RETURN(const checkpoint::OwnedObjects owned, checkpoint::OwnPlace(files, target));
   std::string pipeline;
   if (const auto records = env::OpenObjects(files, source.path); records.ok()) {
     const auto text =
@@ -230,7 +228,7 @@ Result<ExitCode> RebuildHead(env::FileSystem* files, const PlaceOptions& options
   checkpoint::OwnedObjects owned;
   std::unique_ptr<env::ObjectStore> reader;
   if (options.write) {
-    CAIRN_ASSIGN_OR_RETURN(owned, checkpoint::OwnPlace(files, place, true));
+    CAIRN_ASSIGN_OR_RETURN(owned, checkpoint::OwnPlace(files, place));
   } else {
     CAIRN_ASSIGN_OR_RETURN(reader, env::OpenObjects(files, place));
   }

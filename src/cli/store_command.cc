@@ -19,7 +19,7 @@ constexpr uint32_t kRacingWriters = 8;
 
 Result<std::unique_ptr<env::ObjectStore>> OpenToCheck(env::FileSystem* files,
                                                       const std::string& place) {
-  if (env::IsBucket(place)) return env::OpenBucket(files, place, env::kImpatientMs);
+  if (env::IsBucket(place)) return env::OpenBucket(files, place);
   const Result<env::FileInfo> info = files->Stat(place);
   if (!info.ok() || !info->is_directory) {
     return Status::NotFound(fmt::format("there is no directory '{}'", place));

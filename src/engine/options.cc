@@ -74,6 +74,7 @@ Status SetTtlClock(std::string_view name, std::string_view value, std::optional<
 }
 
 constexpr uint32_t kMostChunks = 65'536;
+constexpr uint32_t kMostUploads = 1024;
 constexpr uint64_t kLeastBudget = uint64_t{64} << 20;
 
 struct Entry {
@@ -87,6 +88,10 @@ constexpr Entry kEntries[] = {
     {"checkpoint.interval", "10s", "least time between the starts of two checkpoints",
      [](std::string_view n, std::string_view v, Options* o) {
        return SetDuration(n, v, 100, &o->checkpoint_interval_ms);
+     }},
+    {"checkpoint.max_concurrent_uploads", "8", "parts of objects on their way to a bucket at once",
+     [](std::string_view n, std::string_view v, Options* o) {
+       return SetNumber(n, v, 1, kMostUploads, &o->checkpoint_max_concurrent_uploads);
      }},
     {"checkpoint.rebase_chunks", "64", "write a base when a cut would refer to so many objects",
      [](std::string_view n, std::string_view v, Options* o) {

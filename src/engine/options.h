@@ -19,6 +19,7 @@ struct Options {
   int64_t checkpoint_timeout_ms = 120'000;
   uint32_t checkpoint_retained = 3;
   uint32_t checkpoint_rebase_chunks = 64;
+  uint32_t checkpoint_max_concurrent_uploads = 8;
   uint32_t state_key_groups = 128;
   int64_t state_ttl_ms = 0;  ///< 0 = for ever
   std::optional<TtlClock> state_ttl_clock;  ///< nothing = event where every source has it, else wall

@@ -17,6 +17,7 @@ TEST(Options, DefaultsAreTheDocumentedOnes) {
   EXPECT_EQ(options.checkpoint_timeout_ms, 120'000);
   EXPECT_EQ(options.checkpoint_retained, 3u);
   EXPECT_EQ(options.checkpoint_rebase_chunks, 64u);
+  EXPECT_EQ(options.checkpoint_max_concurrent_uploads, 8u);
   EXPECT_EQ(options.state_key_groups, 128u);
   EXPECT_EQ(options.state_memory_budget, MemoryBudget::DefaultLimit());
   EXPECT_TRUE(options.state_async_snapshots);
@@ -67,13 +68,19 @@ TEST(Options, AnUnknownNameListsTheKnownOnes) {
 }
 
 TEST(Options, ABadValueIsRefusedSayingWhatMayBeGivenAndChangesNothing) {
-  const std::pair<const char*, const char*> bad[] = {
-      {"checkpoint.interval", "10"},   {"checkpoint.interval", "99ms"},
-      {"checkpoint.retained", "0"},    {"checkpoint.retained", "17"},
-      {"checkpoint.retained", "3x"},   {"state.key_groups", "32769"},
-      {"state.memory_budget", "1MiB"}, {"state.async_snapshots", "yes"},
-      {"checkpoint.timeout", "-1ms"},  {"state.ttl", "-5s"},
-      {"state.ttl", "forever"},        {"state.ttl_clock", "moon"}};
+  const std::pair<const char*, const char*> bad[] = {{"checkpoint.interval", "10"},
+                                                     {"checkpoint.interval", "99ms"},
+                                                     {"checkpoint.retained", "0"},
+                                                     {"checkpoint.retained", "17"},
+                                                     {"checkpoint.retained", "3x"},
+                                                     {"state.key_groups", "32769"},
+                                                     {"state.memory_budget", "1MiB"},
+                                                     {"state.async_snapshots", "yes"},
+                                                     {"checkpoint.max_concurrent_uploads", "0"},
+                                                     {"checkpoint.timeout", "-1ms"},
+                                                     {"state.ttl", "-5s"},
+                                                     {"state.ttl", "forever"},
+                                                     {"state.ttl_clock", "moon"}};
   for (const auto& [name, value] : bad) {
     Options options;
     const Status status = SetOption(name, value, &options);

@@ -17,7 +17,6 @@
 namespace cairn::engine {
 namespace {
 
-using checkpoint::Pipeline;
 using checkpoint::PipelineComponent;
 using nlohmann::json;
 
@@ -28,7 +27,7 @@ constexpr std::string_view kSink = "sink";
 /// Definitions of the components of one kind, by name.
 using Definitions = std::map<std::string, json>;
 
-Definitions DefinitionsOf(const Pipeline& pipeline, std::string_view kind) {
+Definitions DefinitionsOf(const checkpoint::Pipeline& pipeline, std::string_view kind) {
   Definitions definitions;
   for (const PipelineComponent& one : pipeline.components) {
     if (one.kind == kind) definitions[one.name] = json::parse(one.definition, nullptr, false);
@@ -74,8 +73,8 @@ std::string OwnerOf(const std::string& uid) { return uid.substr(0, uid.find('/')
 
 class RestorePlanner {
  public:
-  RestorePlanner(const Pipeline& saved, const format::CheckpointManifest& manifest,
-                 const Pipeline& pipeline, const std::vector<SlotDescriptor>& slots,
+  RestorePlanner(const checkpoint::Pipeline& saved, const format::CheckpointManifest& manifest,
+                 const checkpoint::Pipeline& pipeline, const std::vector<SlotDescriptor>& slots,
                  const RestoreConsent& consent)
       : manifest_(manifest), slots_(slots), consent_(consent) {
     for (Matched* kind : {&sources_, &operators_, &sinks_}) {
@@ -454,9 +453,11 @@ std::string RestorePlan::Refusals() const {
   return text;
 }
 
-Result<RestorePlan> PlanRestore(const Pipeline& saved, const format::CheckpointManifest& manifest,
-                                const Pipeline& pipeline, const std::vector<SlotDescriptor>& slots,
-                                uint32_t key_groups, const RestoreConsent& consent) {
+Result<RestorePlan> PlanRestore(const checkpoint::Pipeline& saved,
+                                const format::CheckpointManifest& manifest,
+                                const checkpoint::Pipeline& pipeline,
+                                const std::vector<SlotDescriptor>& slots, uint32_t key_groups,
+                                const RestoreConsent& consent) {
   return RestorePlanner(saved, manifest, pipeline, slots, consent).Run(key_groups);
 }
 

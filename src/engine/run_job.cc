@@ -95,6 +95,7 @@ class Runner {
     options.key_groups = job_->options.state_key_groups;
     options.retained = job_->options.checkpoint_retained;
     options.rebase_chunks = job_->options.checkpoint_rebase_chunks;
+    options.max_concurrent_uploads = job_->options.checkpoint_max_concurrent_uploads;
     if (job_->backend.changelog) options.rebase_bytes_min = kChangelogRebaseBytesMin;
     options.fsync = job_->options.fs_fsync;
     options.fresh = spec_.fresh;

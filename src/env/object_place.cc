@@ -11,10 +11,11 @@ namespace cairn::env {
 bool IsBucket(std::string_view place) { return place.starts_with("s3://"); }
 
 Result<std::unique_ptr<ObjectStore>> OpenBucket(FileSystem* files, const std::string& place,
-                                                int64_t deadline_ms, RetryObserver on_retry) {
+                                                BucketOptions bucket) {
   S3StoreOptions options;
-  options.deadline_ms = deadline_ms;
-  options.on_retry = std::move(on_retry);
+  options.deadline_ms = bucket.deadline_ms;
+  options.max_concurrent_uploads = bucket.max_concurrent_uploads;
+  options.on_retry = std::move(bucket.on_retry);
   CAIRN_ASSIGN_OR_RETURN(options.location, ResolveS3Uri(place, files, ProcessEnvironment()));
   options.credentials = [files] {
     const std::unique_ptr<HttpClient> http = CurlHttpClient();
@@ -27,7 +28,7 @@ Result<std::unique_ptr<ObjectStore>> OpenBucket(FileSystem* files, const std::st
 
 Result<std::unique_ptr<ObjectStore>> OpenObjects(FileSystem* files, const std::string& place,
                                                  RetryObserver on_retry) {
-  if (IsBucket(place)) return OpenBucket(files, place, kImpatientMs, std::move(on_retry));
+  if (IsBucket(place)) return OpenBucket(files, place, {.on_retry = std::move(on_retry)});
   CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<LocalObjectStore> store,
                          LocalObjectStore::Open(files, place, {.fsync = false, .sweep = false}));
   return std::unique_ptr<ObjectStore>(std::move(store));

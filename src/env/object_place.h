@@ -26,12 +26,18 @@ inline constexpr int64_t kPatientMs = 120'000;
 /// Told what a call waits for when it has to be tried again; from any thread.
 using RetryObserver = std::function<void(const std::string&)>;
 
+struct BucketOptions {
+  int64_t deadline_ms = kImpatientMs;  ///< of one call, with all its tries
+  uint32_t max_concurrent_uploads = 8;
+  RetryObserver on_retry;
+};
+
 /// Open the objects of a bucket with the credentials of the environment (env/s3/settings.h). Sends
 /// nothing.
 ///
 /// Errors:   kInvalidArgument (the URI, no credentials) · kUnavailable.
 Result<std::unique_ptr<ObjectStore>> OpenBucket(FileSystem* files, const std::string& place,
-                                                int64_t deadline_ms, RetryObserver on_retry = {});
+                                                BucketOptions bucket = {});
 
 /// Open the objects of `place` to read them: nothing is swept, synced or proven. Of a bucket,
 /// impatiently.

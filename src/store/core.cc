@@ -112,6 +112,7 @@ Status Core::OpenPlace(const Environment& environment) {
   options.key_groups = options_.state.key_groups;
   options.retained = options_.checkpoint.retained;
   options.rebase_chunks = options_.checkpoint.rebase_chunks;
+  options.max_concurrent_uploads = options_.checkpoint.max_concurrent_uploads;
   options.fsync = options_.fs.fsync;
   options.fresh = options_.fresh;
   options.observer = environment.observer;

@@ -35,6 +35,8 @@ Status StateStoreOptions::Set(std::string_view name, std::string_view value) {
     checkpoint.retained = all.checkpoint_retained;
   } else if (name == "checkpoint.rebase_chunks") {
     checkpoint.rebase_chunks = all.checkpoint_rebase_chunks;
+  } else if (name == "checkpoint.max_concurrent_uploads") {
+    checkpoint.max_concurrent_uploads = all.checkpoint_max_concurrent_uploads;
   } else if (name == "state.key_groups") {
     state.key_groups = all.state_key_groups;
   } else if (name == "state.memory_budget") {
