@@ -12,6 +12,14 @@ namespace {
 
 std::string NameOf(base::CheckpointId id) { return std::to_string(id.value); }
 
+/// A sink that has seen a newer token than the head that was just read: another leader has come.
+/// While the node's lease is held that is no reason to stop, but to look at the head again.
+Status LookAgain(const Status& settled) {
+  if (settled.code() != StatusCode::kFenced) return settled;
+  return Status::Unavailable("another leader took over meanwhile: " +
+                             std::string(settled.message()));
+}
+
 Status StandsElsewhere(const std::string& why) {
   return Status::Fenced(why + ": recover before the next attempt");
 }
@@ -70,10 +78,10 @@ Result<RestoredShare> Participant::Recover(const Assignment& assignment) {
     if (const auto own = cut->manifests.find(options_.self.node); own != cut->manifests.end()) {
       base = own->second;
       CAIRN_RETURN_IF_ERROR(
-          PublishSinks(seams_, place_, *base, head.leader.fencing_token, OwnSinks()));
+          LookAgain(PublishSinks(seams_, place_, *base, head.leader.fencing_token, OwnSinks())));
     }
   }
-  CAIRN_RETURN_IF_ERROR(SettleFormerSinks(head));
+  CAIRN_RETURN_IF_ERROR(LookAgain(SettleFormerSinks(head)));
   assignment_ = assignment;
   owned_ = owned;
   base_ = std::move(base);
@@ -360,9 +368,10 @@ Result<Outcome> Participant::Settle() {
   if (outcome == Outcome::kCommitted) {
     if (!encoded_) return StandsElsewhere("another process saved this node's share");
     seams_.Reach(ProtocolStep::kSinkCommit, options_.self.node, attempt_->id);
-    CAIRN_RETURN_IF_ERROR(PublishOwn(seen.record->leader.fencing_token));
+    CAIRN_RETURN_IF_ERROR(LookAgain(PublishOwn(seen.record->leader.fencing_token)));
   } else {
-    CAIRN_RETURN_IF_ERROR(CleanUpSeal(attempt_->id, seen.record->leader.fencing_token).status());
+    CAIRN_RETURN_IF_ERROR(
+        LookAgain(CleanUpSeal(attempt_->id, seen.record->leader.fencing_token).status()));
   }
   if (!prepared_.empty()) CAIRN_RETURN_IF_ERROR(ClearWitness());
   if (outcome == Outcome::kCommitted) {

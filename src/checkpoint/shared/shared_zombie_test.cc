@@ -156,7 +156,7 @@ TEST_F(ZombieTest, ALeaderHarmsNothingWhereverItWakesUp) {
   EXPECT_GT(call, 15u);
 }
 
-TEST_F(ZombieTest, AtDataAndManifestTheSealRefusesItAndItsObjectGoes) {
+TEST_F(ZombieTest, AtDataAndManifestTheSealRefusesItAndItsObjectIsSwept) {
   const auto attempt = cluster_->Admit();
   NodeProcess* zombie = cluster_->processes[1].get();
   ASSERT_TRUE(zombie->participant.Begin(*attempt).ok());
@@ -166,8 +166,9 @@ TEST_F(ZombieTest, AtDataAndManifestTheSealRefusesItAndItsObjectGoes) {
   ReplaceNodeMeanwhile();
   const Status saved = zombie->participant.Persist();
   EXPECT_EQ(saved.code(), StatusCode::kCancelled) << saved.ToString();
-  EXPECT_FALSE(world_->bucket()->Head(NodeDataKey(1, attempt->id)).ok());
+  EXPECT_TRUE(world_->bucket()->Head(NodeDataKey(1, attempt->id)).ok());  // late, and no one's
   ExpectUnharmed();
+  EXPECT_FALSE(world_->bucket()->Head(NodeDataKey(1, attempt->id)).ok());
 }
 
 TEST_F(ZombieTest, AtDecideTheHeadNamesANewerLeader) {
