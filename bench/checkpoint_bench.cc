@@ -194,7 +194,7 @@ std::unique_ptr<env::S3ObjectStore> OpenBucket(const std::string& uri, env::Http
       Check(env::ResolveS3Uri(uri, env::PosixFileSystem(), env::ProcessEnvironment()));
   options.location.prefix += "/bench-" + std::to_string(getpid());
   options.credentials = [] {
-    return env::FindS3Credentials(env::PosixFileSystem(), env::ProcessEnvironment());
+    return env::FindS3Credentials(env::PosixFileSystem(), env::ProcessEnvironment(), nullptr);
   };
   options.http = http;
   return Check(env::S3ObjectStore::Open(options));

@@ -47,7 +47,9 @@ TEST_P(LifeTest, Case26ACutOverASavepointMovesWithItAndAloneNamesWhatItMisses) {
   const auto copy = [](TestPlace* from, TestPlace* to) {
     const Result<Place> place = ReadPlace(from->objects());
     ASSERT_TRUE(place.ok());
-    const auto copied = CopyCut(from->objects(), *place, place->Cuts().front(), to->objects(), {});
+    const auto manifest = ReadManifest(from->objects(), *place, place->Cuts().front());
+    ASSERT_TRUE(manifest.ok());
+    const auto copied = CopyCut(from->objects(), *place, **manifest, "", to->objects(), {});
     ASSERT_TRUE(copied.ok()) << copied.status().ToString();
   };
   TestPlace savepoint(GetParam());
@@ -213,7 +215,7 @@ TEST_P(LifeTest, Case35ADamagedObjectIsNotCopied) {
       job.place().Write(key, damaged);
       TestPlace target(GetParam());
       const auto copied =
-          CopyCut(job.place().objects(), *place, place->Cuts().front(), target.objects(), {});
+          CopyCut(job.place().objects(), *place, **manifest, "", target.objects(), {});
       EXPECT_EQ(copied.status().code(), StatusCode::kCorruption) << "byte " << at;
       EXPECT_THAT(copied.status().message(), HasSubstr(key));
       EXPECT_FALSE(target.Has(ManifestKey(done->id)));
