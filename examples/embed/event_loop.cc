@@ -143,9 +143,11 @@ class Loop {
 }  // namespace
 
 int main(int argc, char** argv) {
-  char* end = nullptr;
-  const bool whole = argc >= 3 && std::strtoll(argv[2], &end, 10) > 0 && *end == '\0' &&
-                     (argc == 3 || (std::strtoll(argv[3], &end, 10) > 0 && *end == '\0'));
+  const auto is_number = [](const char* text, long long least) {
+    char* end = nullptr;
+    return std::strtoll(text, &end, 10) >= least && end != text && *end == '\0';
+  };
+  const bool whole = argc >= 3 && is_number(argv[2], 0) && (argc == 3 || is_number(argv[3], 1));
   if (!whole) return std::fprintf(stderr, "usage: event_loop DIRECTORY EVENTS [MS]\n"), 2;
   PersistThread persist;
   cairn::StateStore::Options options;

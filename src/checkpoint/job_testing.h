@@ -234,8 +234,10 @@ class TestJob {
       : slots_(std::move(slots)), factory_(std::move(factory)), model_(slots_.size()) {
     options.pipeline.job = "test";
     options.pipeline.components.push_back({"source", "in", "{}", false});
-    for (const state::SlotDescriptor& slot : slots_) {
-      options.pipeline.components.push_back({"operator", slot.operator_uid, "{}", false});
+    std::set<std::string> operators;
+    for (const state::SlotDescriptor& slot : slots_) operators.insert(slot.operator_uid);
+    for (const std::string& uid : operators) {
+      options.pipeline.components.push_back({"operator", uid, "{}", false});
     }
     options.pipeline.components.push_back({"sink", "out", "{}", true});
     options.clock = &clock;

@@ -96,6 +96,31 @@ Result<Place> ReadPlace(env::ObjectStore* objects) {
   return place;
 }
 
+Result<format::CutReference> ChooseRestorable(const Place& place,
+                                              std::optional<base::CheckpointId> id) {
+  const std::vector<format::CutReference> cuts = place.Cuts();  // newest first
+  if (cuts.empty()) return Status::NotFound("no checkpoint is there yet");
+  if (!id) return cuts.front();
+  const format::CutReference* wanted = place.Find(*id);
+  if (wanted == nullptr) {
+    std::string ids;
+    for (const format::CutReference& cut : cuts) {
+      ids += (ids.empty() ? "" : ", ") + std::to_string(cut.id.value);
+    }
+    return Status::NotFound("no checkpoint " + std::to_string(id->value) +
+                            " is retained; there are " + ids);
+  }
+  for (const format::CutReference& newer : cuts) {
+    if (newer.id == *id) break;
+    if (!newer.exactly_once_output) continue;
+    return Status::InvalidArgument("checkpoint " + std::to_string(newer.id.value) +
+                                   " has published rows of an exactly-once sink; going back to "
+                                   "checkpoint " +
+                                   std::to_string(id->value) + " would publish them again");
+  }
+  return *wanted;
+}
+
 Result<std::shared_ptr<const format::CheckpointManifest>> ReadManifest(
     env::ObjectStore* objects, const Place& place, const format::CutReference& cut) {
   const std::string key = ManifestKey(cut.id);

@@ -39,6 +39,13 @@ struct Place {
 ///           store"); kUnsupportedFormat · kUnavailable.
 Result<Place> ReadPlace(env::ObjectStore* objects);
 
+/// The cut that a restore begins with: the newest, or `id`.
+///
+/// Errors:   kNotFound (lists those there are) · kInvalidArgument: a newer cut has published rows of
+///           an exactly-once sink, which would come twice.
+Result<format::CutReference> ChooseRestorable(const Place& place,
+                                              std::optional<base::CheckpointId> id);
+
 /// Read the manifest that `cut` names: exact length and SHA-256, then every rule of the format,
 /// then that it is of this deployment.
 ///

@@ -33,7 +33,8 @@ class RestoreMappingTest : public ::testing::Test {
  protected:
   /// Bases and deltas of all slots, rows prepared by the sink "out", offsets of the source "in".
   void SetUp() override {
-    ASSERT_TRUE(job_.Start(2).ok());
+    const Status started = job_.Start(2);
+    ASSERT_TRUE(started.ok()) << started.ToString();
     for (int i = 0; i < 500; ++i) {
       for (size_t slot : {kSlotA, kSlotB, kSlotC}) {
         job_.Put(slot, "key" + std::to_string(i), "s" + std::to_string(slot));

@@ -349,25 +349,8 @@ Result<std::shared_ptr<const Cut>> Store::Recover() {
 
 Result<std::shared_ptr<const Cut>> Store::RecoverAt(base::CheckpointId id) {
   CAIRN_RETURN_IF_ERROR(CheckUsable());
-  const std::vector<format::CutReference> cuts = place_.Cuts();  // newest first
-  const auto wanted = std::find_if(cuts.begin(), cuts.end(),
-                                   [id](const format::CutReference& cut) { return cut.id == id; });
-  if (wanted == cuts.end()) {
-    std::string ids;
-    for (const format::CutReference& cut : cuts) {
-      ids += (ids.empty() ? "are " : ", ") + std::to_string(cut.id.value);
-    }
-    return Status::NotFound("no checkpoint " + std::to_string(id.value) + " is retained; there " +
-                            (ids.empty() ? "are none" : ids));
-  }
-  for (auto newer = cuts.begin(); newer != wanted; ++newer) {
-    if (!newer->exactly_once_output) continue;
-    return Status::InvalidArgument("checkpoint " + std::to_string(newer->id.value) +
-                                   " has published rows of an exactly-once sink; going back to "
-                                   "checkpoint " +
-                                   std::to_string(id.value) + " would publish them again");
-  }
-  return OpenCut(*wanted);
+  CAIRN_ASSIGN_OR_RETURN(const format::CutReference wanted, ChooseRestorable(place_, id));
+  return OpenCut(wanted);
 }
 
 Result<base::CheckpointId> Store::NextId() {

@@ -11,8 +11,8 @@ namespace {
 class SourceReferenceTest : public testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(env::CreateDirectories(&files_, "/jobs/a.cairn", false).ok());
-    ASSERT_TRUE(env::CreateDirectories(&files_, "/jobs/me@5", false).ok());
+    ASSERT_TRUE(env::CreateDirectories(&files_, "/jobs/a.cairn/nodes", false).ok());
+    ASSERT_TRUE(env::CreateDirectories(&files_, "/jobs/me@5/nodes", false).ok());
     ASSERT_TRUE(files_.CreateFile("/jobs/state.snap").ok());
   }
   env::MemoryFileSystem files_;

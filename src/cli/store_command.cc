@@ -50,9 +50,9 @@ Result<ExitCode> CheckStore(env::FileSystem* files, const StoreCheckOptions& opt
   CAIRN_ASSIGN_OR_RETURN(const auto store, OpenToCheck(files, place));
   const std::vector<env::ProbeFinding> findings =
       env::ProbeStore(store.get(), env::SystemRandom(), kRacingWriters);
-  // What could not be tried at all says nothing about the store.
+  // Where not even the first object can be created, nothing is said of the store.
   const Status& last = findings.back().status;
-  if (!last.ok() && findings.size() == 1) {
+  if (!last.ok() && last.code() != StatusCode::kCorruption && findings.size() <= 2) {
     if (env::IsBucket(place)) return last;
     return Status::InvalidArgument(
         fmt::format("'{}' cannot be written: {}. Choose a directory that this user may write in",

@@ -39,20 +39,9 @@ Result<Origin> ParseOrigin(std::string_view from) {
 }
 
 Result<format::CutReference> ChooseCut(const checkpoint::Place& place, const Origin& origin) {
-  const std::vector<format::CutReference> cuts = place.Cuts();  // newest first
-  std::string ids;
-  for (const format::CutReference& cut : cuts) {
-    if (!origin.id.has_value() || cut.id == *origin.id) return cut;
-    if (cut.exactly_once_output) {
-      return Status::InvalidArgument("checkpoint " + std::to_string(cut.id.value) + " of " +
-                                     origin.place +
-                                     " has published rows of an exactly-once sink; beginning at "
-                                     "an older one would publish them again");
-    }
-    ids += (ids.empty() ? "" : ", ") + std::to_string(cut.id.value);
-  }
-  return Status::NotFound(origin.place + " holds " +
-                          (ids.empty() ? "no checkpoint" : "only the checkpoints " + ids));
+  Result<format::CutReference> cut = checkpoint::ChooseRestorable(place, origin.id);
+  if (!cut.ok()) return cut.status().WithContext(origin.place);
+  return cut;
 }
 
 Result<std::unique_ptr<ForeignCut>> ForeignCut::Open(env::FileSystem* files, const Origin& origin,

@@ -298,7 +298,7 @@ TEST_F(RunJobTest, Case17AnotherJobsCheckpointIsNeverAdopted) {
   other.checkpoints = Path("other.cairn");
   const Status foreign = Run(other).status();
   EXPECT_EQ(foreign.code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(foreign.message()), HasSubstr("is of pipeline"));
+  EXPECT_THAT(std::string(foreign.message()), HasSubstr("cannot be restored as it is"));
   other.from.clear();
   other.checkpoints = Path("job.cairn");
   other.fresh = true;

@@ -286,7 +286,9 @@ std::vector<Mutation> ClusterMutations() {
       {R::kViewLogSegmentLimit, "a share only",
        [](M& m) {
          m.view_logs = ManyViewLogSegments(kMaxClusterViewLogSegments / 2 + 1).view_logs;
-         for (ViewLogSegment& s : m.view_logs[0].segments) s.origin = m.checkpoint_id;
+         for (ViewLog& log : m.view_logs) {
+           for (ViewLogSegment& s : log.segments) s.origin = m.checkpoint_id;
+         }
        }},
   };
 }

@@ -144,7 +144,7 @@ class PlaceToolsTest(CommandLineTest):
         self.assertIn("not a checkpoint", self.refused("checkpoint", "upgrade", "counts"))
         record = self.dir / "job.cairn/FORMAT"
         text = record.read_text()
-        newer = text.replace('"version":1', '"version":2')
+        newer = text.replace('"format":1', '"format":2')
         self.assertNotEqual(newer, text)
         record.write_text(newer)
         for args in (["checkpoint", "upgrade"], ["checkpoint", "ls"], ["state", "ls"]):
