@@ -226,8 +226,9 @@ TEST(EventTime, TheSlowestReaderHoldsTheWatermarkOfACutAndItComesBackAtAnyParall
     MemoryStore store;
     const auto stopped = job.RunWith(&store, [&](Coordinator* coordinator) {
       for (;;) {
+        const size_t before = store.cuts().size();
         coordinator->RequestCheckpoint();
-        store.AwaitCuts(store.cuts().size() + 1);
+        store.AwaitCuts(before + 1);
         if (store.cuts().back()->RowsRead() == 50 + 80) break;
       }
       job.stop.request_stop();
@@ -276,8 +277,9 @@ TEST(ProcessingTime, AnOperatorIsCalledWhenTheClockOfTheJobShowsItsTime) {
       clock.Advance(700);
       for (size_t fired = 0; fired < parallelism;) {
         // Barriers let the subtasks look at the clock again.
+        const size_t before = store.cuts().size();
         coordinator->RequestCheckpoint();
-        store.AwaitCuts(store.cuts().size() + 1);
+        store.AwaitCuts(before + 1);
         std::lock_guard lock(job.first.mutex);
         fired = job.first.fired_ms.size();
       }
