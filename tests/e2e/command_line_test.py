@@ -282,7 +282,7 @@ class ExamplesTest(EndToEndTest):
                 self.assertIn(file, done.stderr)
         for name, args in (("rate_limiter", ["garbage.csv", "state", "x", "y"]),
                            ("feature_store", ["garbage.csv", "state", "user1"]),
-                           ("event_loop", ["state", "many"]), ("event_loop", ["state", "0"])):
+                           ("event_loop", ["state", "many"]), ("event_loop", ["state", "-1"])):
             done = self.run_example(name, *args)
             self.assertEqual(done.returncode, 2, f"{name} {args}: {done.stderr}")
 
