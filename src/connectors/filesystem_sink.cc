@@ -2,8 +2,10 @@
 #include "connectors/filesystem_sink.h"
 
 #include <atomic>
+#include <charconv>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "base/coding.h"
@@ -285,8 +287,11 @@ class FilesystemSink final : public stream::Sink {
 
   void TakeOverFrom(const std::string& writer_id) override { taken_from_ = FileNameOf(writer_id); }
 
+  void BeginAt(base::CheckpointId id) override { begins_at_ = id; }
+
   Status Recover(const std::vector<std::string>& committed) override {
     CAIRN_RETURN_IF_ERROR(CheckNotTakenOver());
+    CAIRN_RETURN_IF_ERROR(CheckNothingNewerIsPublished());
     // First, so that a directory that is gone with its rows is not made anew, empty.
     CAIRN_RETURN_IF_ERROR(Commit(committed));
     CAIRN_RETURN_IF_ERROR(MakeDirectory());
@@ -318,6 +323,47 @@ class FilesystemSink final : public stream::Sink {
     const Status there = directory_->files->Stat(path).status();
     if (there.code() == StatusCode::kNotFound) return {};
     return there.ok() ? AlreadyTakenOver(path) : there;
+  }
+
+  /// Where the checkpoints lie cannot say it after a copy of an older one, a head that was rebuilt
+  /// without the newest, or a copy that was cut short: the files can.
+  Status CheckNothingNewerIsPublished() const {
+    if (!begins_at_) return {};
+    const std::string& writer = taken_from_.empty() ? directory_->writer_name : taken_from_;
+    const auto entries = directory_->files->ListDirectory(directory_->options.path);
+    if (entries.status().code() == StatusCode::kNotFound) return {};
+    CAIRN_RETURN_IF_ERROR(entries.status());
+    for (const env::DirectoryEntry& entry : *entries) {
+      const std::optional<base::CheckpointId> id = PublishedBy(entry.name, writer);
+      if (!id || *id <= *begins_at_) continue;
+      return Status::InvalidArgument(
+          directory_->PathOf(entry.name) + " holds rows that checkpoint " +
+          std::to_string(id->value) + " of this job has published, and the run would begin " +
+          (begins_at_->value == 0 ? std::string("from the start")
+                                  : "at checkpoint " + std::to_string(begins_at_->value)) +
+          ": they would be published again. Begin with checkpoint " + std::to_string(id->value) +
+          " or a later one; or begin anew in an empty place, with an empty output directory");
+    }
+    return {};
+  }
+
+  /// The checkpoint that published the file `name` of `writer`; nothing for any other file.
+  static std::optional<base::CheckpointId> PublishedBy(const std::string& name,
+                                                       const std::string& writer) {
+    constexpr std::string_view kPart = "part-";
+    constexpr size_t kDigits = 20;
+    const size_t end = kPart.size() + kDigits;
+    if (!name.starts_with(kPart) || name.size() <= end || name[end] != '-') return std::nullopt;
+    const size_t subtask_end = name.find('-', end + 1);
+    if (subtask_end == std::string::npos ||
+        !std::string_view(name).substr(subtask_end + 1).starts_with(writer + ".")) {
+      return std::nullopt;
+    }
+    uint64_t id = 0;
+    const char* const digits = name.data() + kPart.size();
+    const auto [last, error] = std::from_chars(digits, digits + kDigits, id);
+    if (error != std::errc() || last != digits + kDigits) return std::nullopt;
+    return base::CheckpointId(id);
   }
 
   /// Note that this writer goes on from the other's checkpoint; the first one to do so is the only.
@@ -422,6 +468,7 @@ class FilesystemSink final : public stream::Sink {
   }
 
   std::shared_ptr<Directory> directory_;
+  std::optional<base::CheckpointId> begins_at_;  ///< nothing = not told
   std::string taken_from_;  ///< writer name of the deployment whose checkpoint this one begins with
 };
 

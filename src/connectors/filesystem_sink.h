@@ -18,6 +18,9 @@
 //     checkpoint leaves "_taken-over-<that writer id>" with its own writer id, and a sink that finds
 //     its own taken over, or another's taken over by a third, is refused at Recover.
 //
+//  5. A run that would begin before a checkpoint whose rows are published here, by the deployment
+//     that it goes on from, is refused at Recover: it would publish them again.
+//
 // Descriptor, JSON: {"staged": name, "final": name, "rows": n, "bytes": n}; names are relative to
 // the directory, which may move.
 #pragma once

@@ -174,6 +174,33 @@ TEST_F(FilesystemSinkTest, AFileThatHasTheFinalNameIsNotOverwritten) {
   EXPECT_EQ(Visible().begin()->second, "precious");
 }
 
+TEST_F(FilesystemSinkTest, ARunThatBeginsBehindPublishedRowsIsRefused) {
+  auto sink = Sink(&files_, "job-1");
+  ASSERT_TRUE(sink->Recover({}).ok());
+  auto writer = *sink->CreateWriter(0);
+  ASSERT_TRUE(writer->Write(Plain(Numbers(1, 2))).ok());
+  const std::string descriptor = **writer->Prepare(base::CheckpointId(7));
+  ASSERT_TRUE(sink->Commit({descriptor}).ok());
+
+  const auto begin = [this](const std::string& writer_id, uint64_t id, bool takes_over = false) {
+    auto again = Sink(&files_, takes_over ? "job-2" : writer_id);
+    if (takes_over) again->TakeOverFrom(writer_id);
+    again->BeginAt(base::CheckpointId(id));
+    return again->Recover({});
+  };
+  for (const uint64_t id : {0, 5, 6}) {
+    for (const bool takes_over : {false, true}) {
+      const Status refused = begin("job-1", id, takes_over);
+      EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << id;
+      EXPECT_THAT(refused.message(), HasSubstr("rows that checkpoint 7 of this job has published"));
+    }
+  }
+  EXPECT_TRUE(begin("job", 0).ok()) << "rows of another writer";
+  EXPECT_TRUE(begin("job-1", 7).ok());
+  EXPECT_TRUE(begin("job-1", 8).ok());
+  EXPECT_TRUE(begin("job-1", 7, true).ok());
+}
+
 TEST_F(FilesystemSinkTest, DescriptorsCannotReachOutsideTheDirectory) {
   auto sink = Sink(&files_);
   ASSERT_TRUE(sink->Recover({}).ok());

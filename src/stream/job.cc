@@ -177,6 +177,7 @@ Status RecoverSinks(const std::vector<NamedSink>& sinks, const checkpoint::Cut* 
         for (const auto& piece : prepared.pieces) committed.push_back(piece.descriptor);
       }
     }
+    sink.sink->BeginAt(cut != nullptr ? cut->id() : base::CheckpointId());
     CAIRN_RETURN_IF_ERROR(sink.sink->Recover(committed).WithContext("sink " + sink.uid));
   }
   return {};

@@ -54,13 +54,19 @@ class Sink {
   /// At start, before any writer: commit the descriptors of the recovered checkpoint and remove
   /// what any later, undecided attempt of this job left behind.
   ///
-  /// Errors:   as Commit · kInvalidArgument when another deployment took this one's place over.
+  /// Errors:   as Commit · kInvalidArgument when another deployment took this one's place over, or
+  ///           rows of a newer checkpoint are published already.
   virtual Status Recover(const std::vector<std::string>& committed) = 0;
 
   /// Go on from a checkpoint of another deployment, whose writer id of this sink is given: from
   /// Recover on, that deployment publishes nothing more here, nor does a third one that goes on
   /// from it. Called before Recover.
   virtual void TakeOverFrom(const std::string& writer_id) { (void)writer_id; }
+
+  /// The checkpoint that this run begins with, by the ids of the deployment that made it; 0 = none.
+  /// Recover then refuses when rows of a newer one are published here: they would come again.
+  /// Called before Recover.
+  virtual void BeginAt(base::CheckpointId id) { (void)id; }
 
   /// What of this sink belongs to the pipeline's identity: JSON text without credentials.
   virtual std::string Identity() const = 0;

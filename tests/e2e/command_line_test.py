@@ -179,6 +179,21 @@ class PlaceToolsTest(CommandLineTest):
         self.assertEqual(db.execute("SELECT sum(n) FROM got").fetchone()[0],
                          sum(1 for _ in open(self.dir / "bids.ndjson")))
 
+    def test_a_copy_of_an_older_checkpoint_publishes_nothing_twice(self):
+        self.cairn("run", "job.sql")
+        self.more_bids()
+        self.cairn("run", "job.sql")
+        newest, older = [line["id"] for line in lines(self.cairn("checkpoint", "ls", "job.cairn",
+                                                                 "--json").stdout)][:2]
+        self.cairn("checkpoint", "copy", f"job.cairn@{older}", "older")
+        files = sorted(path.name for path in (self.dir / "counts").iterdir())
+        for args in (["--checkpoints", "older"], ["--from", "older", "--checkpoints", "new"]):
+            error = self.refused("run", "job.sql", *args)
+            self.assertIn(f"rows that checkpoint {newest} of this job has published", error)
+            self.assertIn(f"at checkpoint {older}", error)
+        self.assertEqual(sorted(path.name for path in (self.dir / "counts").iterdir()), files)
+        self.cairn("run", "job.sql")
+
     def test_a_part_of_a_split_export_is_no_state(self):
         self.cairn("run", "job.sql")
         self.cairn("state", "export", "job.cairn", "--format", "arrow-stream", "--slot", "agg",
