@@ -269,6 +269,11 @@ class RestorePlanner {
         if (uid != op.uid) item.fate = Fate::kMoved;
         if (!migration->empty()) item.fate = Fate::kMigrated;
         item.says = migration->Describe() + TtlChange(slot, wanted->ttl);
+        if (!consent_.accept_changes && StatelessChanged(OwnerOf(op.uid), OwnerOf(uid))) {
+          item.refusal =
+              "operators without state beside it have changed, such as a WHERE before it, so what "
+              "is saved may mean something else now; --accept-changes keeps it as it is";
+        }
         plan_.items.push_back(std::move(item));
         return;
       }
@@ -284,6 +289,19 @@ class RestorePlanner {
           why + "; " + RenameHint(operators_, op.uid) + AllowHint(op.uid + "." + slot.name);
     }
     plan_.items.push_back(std::move(item));
+  }
+
+  /// True when a query's operators without state are not those that it was saved with.
+  bool StatelessChanged(const std::string& saved_owner, const std::string& owner) const {
+    std::multiset<std::string> saved;
+    std::multiset<std::string> now;
+    for (const auto& [name, definition] : operators_.saved) {
+      if (OwnerOf(name) == saved_owner && !HasSavedSlots(name)) saved.insert(definition.dump());
+    }
+    for (const auto& [name, definition] : operators_.now) {
+      if (OwnerOf(name) == owner && SlotsOf(name).empty()) now.insert(definition.dump());
+    }
+    return saved != now;
   }
 
   static std::string TtlChange(const format::SlotRecord& saved, const TtlConfig& wanted) {

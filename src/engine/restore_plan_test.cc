@@ -144,6 +144,10 @@ TEST_F(RestorePlanTest, AnOperatorWhosePlaceInItsStatementChangedIsRenamedByItsU
               HasSubstr("--rename counts/group-aggregate/1=counts/group-aggregate/0"));
   RestoreConsent consent;
   consent.renames = {"counts/group-aggregate/1=counts/group-aggregate/0"};
+  // It looks like the same, and counts rows now that the calc left out.
+  EXPECT_THAT(Find(Plan(consent), "slot", "counts/group-aggregate/0").refusal,
+              HasSubstr("such as a WHERE before it"));
+  consent.accept_changes = true;
   const RestorePlan plan = Plan(consent);
   EXPECT_TRUE(plan.restorable()) << plan.Refusals();
   EXPECT_EQ(Find(plan, "slot", "counts/group-aggregate/0").fate, Fate::kMoved);
