@@ -157,11 +157,13 @@ void AddRun(CLI::App* app, env::FileSystem* files, Arguments* args, Action* acti
                 "Print what would be restored and how; run nothing (exit 1: it would be refused)");
   run->add_flag("--json", options.json,
                 "One JSON object a line: the plan, or all that is said while it runs");
-  run->add_flag("--fresh", options.fresh, "Begin anew; refuse a place that holds a checkpoint");
+  run->add_flag("--fresh", options.fresh, "Begin anew; refuse a place that holds a checkpoint")
+      ->excludes("--plan");
   run->add_option("--http", args->http, "Serve state over HTTP (not built yet)")
       ->type_name("HOST:PORT");
   run->add_flag("--explain", options.explain,
-                "Check the job and print its stages and options; run nothing");
+                "Check the job and print its stages and options; run nothing")
+      ->excludes("--plan");
   run->add_option("--progress", options.progress, "Live line: auto, on or off")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "on", "off"}));
@@ -229,6 +231,7 @@ void AddCheckpoint(CLI::App* app, env::FileSystem* files, Arguments* args, Actio
       [=](Output* out) { return ShowCheckpoint(files, args->checkpoint, out); });
   add("verify", "Check every byte of a checkpoint (exit 0 valid, 1 not valid)",
       [=](Output* out) { return VerifyCheckpoint(files, args->checkpoint, out, stderr); });
+  AddPlaceVerbs(checkpoint, files, args, action);  // before the footer, which they would inherit
   checkpoint->footer(
       "Reading takes no lock and writes nothing: it works beside a running job.\n"
       "\nExamples:\n"
@@ -236,7 +239,6 @@ void AddCheckpoint(CLI::App* app, env::FileSystem* files, Arguments* args, Actio
       "  cairn checkpoint show job.cairn@41 --json\n"
       "  cairn checkpoint verify job.cairn\n"
       "  cairn checkpoint copy job.cairn@41 s3://bucket/kept/41");
-  AddPlaceVerbs(checkpoint, files, args, action);
 }
 
 void AddStore(CLI::App* app, env::FileSystem* files, Arguments* args, Action* action) {

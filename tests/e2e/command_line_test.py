@@ -259,6 +259,11 @@ class RefusalTest(CommandLineTest):
                       self.refused("run", "job.sql", "--interval", "1s", "--set",
                                    "checkpoint.interval=2s"))
 
+    def test_options_that_contradict_each_other_are_refused(self):
+        for other in ("--explain", "--fresh"):
+            self.assertIn("--plan", self.refused("run", "job.sql", "--plan", other))
+        self.assertNotIn("takes no lock", self.cairn("checkpoint", "gc", "--help").stdout)
+
     def test_help_describes_every_backend(self):
         text = self.cairn("run", "--help").stdout
         for scheme in ("memory://", "memory+sharded://", "file://DIR", "changelog://",
