@@ -262,7 +262,7 @@ class RefusalTest(CommandLineTest):
     def test_options_that_contradict_each_other_are_refused(self):
         for other in ("--explain", "--fresh"):
             self.assertIn("--plan", self.refused("run", "job.sql", "--plan", other))
-        self.assertNotIn("takes no lock", self.cairn("checkpoint", "gc", "--help").stdout)
+        self.assertNotIn("Reading takes no lock", self.cairn("checkpoint", "gc", "--help").stdout)
 
     def test_help_describes_every_backend(self):
         text = self.cairn("run", "--help").stdout
