@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/file_system_checkpoint_store.h"
+#include "checkpoint/whole_checkpoint_testing.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,18 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::SizeIs;
-
-format::CheckpointManifest ManifestOfId(uint64_t id) {
-  format::CheckpointManifest manifest;
-  manifest.checkpoint_id = base::CheckpointId(id);
-  manifest.epoch = id;
-  manifest.timestamp_ms = 1'700'000'000'000 + id;
-  manifest.attempt_id = "018bcfe5-687b-7000-8000-000000000001";
-  manifest.deployment_id = "018bcfe5-687b-7000-8000-000000000002";
-  manifest.node_data.chunk.checkpoint_id = base::CheckpointId(id);
-  manifest.sink_names = {"out"};
-  return manifest;
-}
+using testing::WholeManifest;
 
 class FileSystemStoreTest : public ::testing::Test {
  protected:
@@ -38,7 +28,7 @@ class FileSystemStoreTest : public ::testing::Test {
   void Save(uint64_t id, std::optional<std::string> state = std::nullopt) {
     std::optional<std::vector<std::string_view>> chunks;
     if (state) chunks = {std::string_view(*state).substr(0, 2), std::string_view(*state).substr(2)};
-    const Status saved = store_->SaveWithState(ManifestOfId(id), chunks);
+    const Status saved = store_->SaveWithState(WholeManifest(id), chunks);
     ASSERT_TRUE(saved.ok()) << saved.ToString();
   }
   std::string Path(uint64_t id, const std::string& file) {
@@ -88,7 +78,7 @@ TEST_F(FileSystemStoreTest, AFreshStoreHoldsNothingAndMakesNothing) {
 TEST_F(FileSystemStoreTest, NamesAreThoseOfTheDocumentedLayout) {
   Save(2, "state");
   EXPECT_EQ(Read(Path(2, "state.bin")), "state");
-  EXPECT_EQ(Read(Path(2, "manifest.json")), *format::SerializeManifest(ManifestOfId(2)));
+  EXPECT_EQ(Read(Path(2, "manifest.json")), *format::SerializeManifest(WholeManifest(2)));
   EXPECT_EQ(Read("/base/checkpoints/latest.txt"), "checkpoint_000002");
 }
 
@@ -119,11 +109,11 @@ TEST_F(FileSystemStoreTest, APointerThatIsLostEmptyOrWrongHidesNothing) {
 
 TEST_F(FileSystemStoreTest, AManifestIsNeverReplaced) {
   Save(4);
-  EXPECT_TRUE(store_->Save(ManifestOfId(4)).ok());
-  format::CheckpointManifest other = ManifestOfId(4);
+  EXPECT_TRUE(store_->Save(WholeManifest(4)).ok());
+  format::CheckpointManifest other = WholeManifest(4);
   other.timestamp_ms += 1;
   EXPECT_EQ(store_->Save(other).code(), StatusCode::kAlreadyExists);
-  EXPECT_EQ((*store_->LoadById(4))->timestamp_ms, ManifestOfId(4).timestamp_ms);
+  EXPECT_EQ((*store_->LoadById(4))->timestamp_ms, WholeManifest(4).timestamp_ms);
 }
 
 TEST_F(FileSystemStoreTest, SavesBeyondTheNumberRetainedPruneTheOldest) {
@@ -163,12 +153,12 @@ TEST_F(FileSystemStoreTest, AnOrphanIsReplacedByTheNextAttemptOfItsId) {
 }
 
 TEST_F(FileSystemStoreTest, WhatTheManifestSaysOfItsStateIsCheckedBeforeAnythingIsWritten) {
-  format::CheckpointManifest manifest = ManifestOfId(3);
+  format::CheckpointManifest manifest = WholeManifest(3);
   manifest.node_data.object_length = 9;
   EXPECT_EQ(store_->SaveWithState(manifest, std::vector<std::string_view>{"short"}).code(),
             StatusCode::kInvalidArgument);
   EXPECT_FALSE(memory_.Stat("/base").ok());
-  format::CheckpointManifest references = ManifestOfId(3);
+  format::CheckpointManifest references = WholeManifest(3);
   references.referenced_chunks.push_back({});
   EXPECT_THAT(store_->Save(references).ToString(), HasSubstr("whole checkpoints"));
 }
@@ -222,17 +212,17 @@ TEST_F(FileSystemStoreTest, OnlyWhatBecameOfTheSinksCanBeUpdated) {
   Save(5);
   Save(6);
   using format::SinkCommitState;
-  ASSERT_TRUE(store_->UpdateManifest(ManifestOfId(5), {{"out", {}}}).ok());
+  ASSERT_TRUE(store_->UpdateManifest(WholeManifest(5), {{"out", {}}}).ok());
   const format::SinkStatuses failed = {{"out", {SinkCommitState::kFailed, "disk \"full\""}}};
-  ASSERT_TRUE(store_->UpdateManifest(ManifestOfId(5), failed).ok());
+  ASSERT_TRUE(store_->UpdateManifest(WholeManifest(5), failed).ok());
   EXPECT_EQ(*store_->LoadSinkStatuses(5), failed);
   EXPECT_THAT(*store_->LoadSinkStatuses(6), IsEmpty());
-  format::CheckpointManifest other = ManifestOfId(5);
+  format::CheckpointManifest other = WholeManifest(5);
   other.timestamp_ms += 1;
   EXPECT_EQ(store_->UpdateManifest(other, failed).code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(store_->UpdateManifest(ManifestOfId(5), {{"nosuch", {}}}).code(),
+  EXPECT_EQ(store_->UpdateManifest(WholeManifest(5), {{"nosuch", {}}}).code(),
             StatusCode::kInvalidArgument);
-  EXPECT_EQ(store_->UpdateManifest(ManifestOfId(8), {}).code(), StatusCode::kNotFound);
+  EXPECT_EQ(store_->UpdateManifest(WholeManifest(8), {}).code(), StatusCode::kNotFound);
   EXPECT_EQ(Read("/base/checkpoints/latest.txt"), "checkpoint_000006");
   EXPECT_THAT(Problems(5), IsEmpty());
 }
@@ -241,7 +231,7 @@ TEST_F(FileSystemStoreTest, ASecondWriterIsRefusedAndReadersAreNot) {
   Save(5);
   FileSystemCheckpointStore second(&files_, "/base", 0);
   EXPECT_EQ((*second.LoadLatest())->checkpoint_id.value, 5u);
-  EXPECT_EQ(second.Save(ManifestOfId(6)).code(), StatusCode::kFenced);
+  EXPECT_EQ(second.Save(WholeManifest(6)).code(), StatusCode::kFenced);
 }
 
 // The power goes at every call of a save over an older checkpoint: what is found is the old one or
@@ -257,12 +247,12 @@ TEST_F(FileSystemStoreTest, APowerCutAnywhereLeavesTheOldCheckpointOrTheNewOne) 
       {
         FileSystemCheckpointStore writer(&files, "/base", 1);
         ASSERT_TRUE(
-            writer.SaveWithState(ManifestOfId(1), std::vector<std::string_view>{"old"}).ok());
+            writer.SaveWithState(WholeManifest(1), std::vector<std::string_view>{"old"}).ok());
         files.Arm({.call = n, .kind = env::FaultKind::kCallback, .after = [&] {
                      disk.PowerCut(unsynced, n);
                    }});
         new_saved =
-            writer.SaveWithState(ManifestOfId(2), std::vector<std::string_view>{"new"}).ok();
+            writer.SaveWithState(WholeManifest(2), std::vector<std::string_view>{"new"}).ok();
       }
       const bool fired = files.fired();
       files.Disarm();
@@ -276,7 +266,7 @@ TEST_F(FileSystemStoreTest, APowerCutAnywhereLeavesTheOldCheckpointOrTheNewOne) 
       if (new_saved) {
         EXPECT_EQ(*report->chosen_id, 2u);
       }
-      ASSERT_TRUE(reader.SaveWithState(ManifestOfId(3), std::vector<std::string_view>{"x"}).ok());
+      ASSERT_TRUE(reader.SaveWithState(WholeManifest(3), std::vector<std::string_view>{"x"}).ok());
       ASSERT_TRUE(reader.CleanupOrphans().ok());
       EXPECT_EQ(*reader.LoadStateData(3), "x");
       if (!fired) break;

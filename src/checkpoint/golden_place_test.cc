@@ -15,6 +15,7 @@
 #include "checkpoint/layout.h"
 #include "checkpoint/lease.h"
 #include "checkpoint/object_store_checkpointer.h"
+#include "checkpoint/whole_checkpoint_testing.h"
 #include "env/memory_object_store.h"
 
 namespace cairn::checkpoint {
@@ -22,6 +23,7 @@ namespace {
 
 using testing::SlotOf;
 using testing::TestJob;
+using testing::WholeManifest;
 
 using GoldenFiles = std::map<std::string, std::string>;  // by path below the golden directory
 
@@ -152,18 +154,6 @@ TEST(GoldenPlace, ALeaseIsWrittenTheSame) {
     ASSERT_TRUE(AcquireLease(&there, options).ok()) << name;
     EXPECT_EQ(clock.UnixMillis() - before >= 10'000, name == "held.json") << name;
   }
-}
-
-format::CheckpointManifest WholeManifest(uint64_t id) {
-  format::CheckpointManifest manifest;
-  manifest.checkpoint_id = base::CheckpointId(id);
-  manifest.epoch = id;
-  manifest.timestamp_ms = 1'700'000'000'000 + id;
-  manifest.attempt_id = "018bcfe5-687b-7000-8000-000000000001";
-  manifest.deployment_id = "018bcfe5-687b-7000-8000-000000000002";
-  manifest.node_data.chunk.checkpoint_id = base::CheckpointId(id);
-  manifest.sink_names = {"out"};
-  return manifest;
 }
 
 TEST(GoldenPlace, WholeCheckpointsAreWrittenTheSameAndRead) {

@@ -8,6 +8,7 @@
 // (tests/crash/real_tables.h).
 #pragma once
 
+#include <gtest/gtest.h>
 #include <xxhash.h>
 
 #include <algorithm>
@@ -406,5 +407,29 @@ class TestJob {
   std::vector<uint64_t> epochs_;
   std::map<uint64_t, std::vector<Rows>> committed_;
 };
+
+/// Put `count` rows of operator `op`, all of one value.
+inline void Fill(TestJob* job, size_t op, int count, const std::string& value) {
+  for (int i = 0; i < count; ++i) job->Put(op, "key" + std::to_string(i), value);
+}
+
+/// Expect what the tables hold to be what was put.
+inline void ExpectModel(TestJob* job) {
+  for (size_t op = 0; op < job->whole_model().size(); ++op) {
+    ASSERT_EQ(job->Contents(op), job->model(op)) << "operator " << op;
+  }
+}
+
+/// Base, deltas and erases in one cut.
+inline void BuildHistory(TestJob* job, uint32_t p) {
+  ASSERT_TRUE(job->Start(p).ok());
+  for (size_t op = 0; op < job->whole_model().size(); ++op) Fill(job, op, 1000, "base");
+  ASSERT_TRUE(job->Checkpoint().ok());
+  for (int round = 0; round < 3; ++round) {
+    for (int i = round; i < 1000; i += 50) job->Put(0, "key" + std::to_string(i), "delta");
+    job->Erase(0, "key" + std::to_string(500 + round));
+    ASSERT_TRUE(job->Checkpoint().ok());
+  }
+}
 
 }  // namespace cairn::checkpoint::testing

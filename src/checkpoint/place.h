@@ -41,7 +41,8 @@ Result<Place> ReadPlace(env::ObjectStore* objects);
 
 /// The cut that a restore begins with: the newest, or `id`.
 ///
-/// Errors:   kNotFound (lists those there are) · kInvalidArgument: a newer cut has published rows of
+/// Errors:   kNotFound (lists those there are) · kInvalidArgument: a newer cut has published rows
+/// of
 ///           an exactly-once sink, which would come twice.
 Result<format::CutReference> ChooseRestorable(const Place& place,
                                               std::optional<base::CheckpointId> id);
@@ -70,7 +71,8 @@ Status ReplaceHead(env::ObjectStore* objects, const format::DecisionHead& head, 
 struct ObjectExtent {
   format::StateChunkId chunk;
   uint64_t length = 0;
-  std::string key() const;  ///< "nodes/1/checkpoints/…/state.arrow"
+  /// "nodes/1/checkpoints/…/state.arrow", where a job of one process keeps it.
+  std::string key() const;
 };
 
 /// The objects that the frames of a cut lie in: its own, when it wrote one, then the older ones.

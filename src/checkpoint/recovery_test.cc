@@ -12,33 +12,14 @@
 namespace cairn::checkpoint {
 namespace {
 
+using testing::BuildHistory;
+using testing::ExpectModel;
+using testing::Fill;
 using ::testing::HasSubstr;
 using testing::ModelTable;
 using testing::Rows;
 using testing::SlotOf;
 using testing::TestJob;
-
-void Fill(TestJob* job, size_t op, int count, const std::string& value) {
-  for (int i = 0; i < count; ++i) job->Put(op, "key" + std::to_string(i), value);
-}
-
-void ExpectModel(TestJob* job) {
-  for (size_t op = 0; op < job->whole_model().size(); ++op) {
-    ASSERT_EQ(job->Contents(op), job->model(op)) << "operator " << op;
-  }
-}
-
-/// Base, deltas and erases in one cut.
-void BuildHistory(TestJob* job, uint32_t p) {
-  ASSERT_TRUE(job->Start(p).ok());
-  for (size_t op = 0; op < job->whole_model().size(); ++op) Fill(job, op, 1000, "base");
-  ASSERT_TRUE(job->Checkpoint().ok());
-  for (int round = 0; round < 3; ++round) {
-    for (int i = round; i < 1000; i += 50) job->Put(0, "key" + std::to_string(i), "delta");
-    job->Erase(0, "key" + std::to_string(500 + round));
-    ASSERT_TRUE(job->Checkpoint().ok());
-  }
-}
 
 // Every byte of the object, flipped: either the restore fails as damaged, or the byte is one that
 // holds no row (the file's footer, which `verify` checks) and every row is right.

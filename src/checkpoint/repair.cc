@@ -50,7 +50,9 @@ Result<Record> Required(env::ObjectStore* objects, std::string_view key,
 Result<CollectReport> CollectGarbage(env::ObjectStore* objects) {
   CAIRN_ASSIGN_OR_RETURN(Place place, ReadPlace(objects));
   if (!place.head) return Status::NotFound("the place holds no committed checkpoint yet");
-  CAIRN_RETURN_IF_ERROR(TakeInventory(objects, place).status());  // nothing is unreadable
+  for (const format::CutReference& cut : place.Cuts()) {  // before the head is swapped for it
+    CAIRN_RETURN_IF_ERROR(ReadManifest(objects, place, cut).status());
+  }
   format::DecisionHead head = *place.head;
   ++head.seq;
   bool in_doubt = false;

@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "checkpoint/file_system_checkpoint_store.h"
+#include "checkpoint/whole_checkpoint_testing.h"
 #include "env/fault_file_system.h"
 #include "env/memory_file_system.h"
 
@@ -19,23 +20,12 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
+using testing::WholeManifest;
 
 std::string GoldenFile(const std::string& name) {
   std::ifstream in("testdata/format/v1/" + name, std::ios::binary);
   EXPECT_TRUE(in.good()) << name;
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
-
-format::CheckpointManifest OwnManifest(uint64_t id) {
-  format::CheckpointManifest manifest;
-  manifest.checkpoint_id = base::CheckpointId(id);
-  manifest.epoch = id;
-  manifest.timestamp_ms = 1'700'000'000'000 + id;
-  manifest.attempt_id = "018bcfe5-687b-7000-8000-000000000001";
-  manifest.deployment_id = "018bcfe5-687b-7000-8000-000000000002";
-  manifest.node_data.chunk.checkpoint_id = base::CheckpointId(id);
-  manifest.sink_names = {"out"};
-  return manifest;
 }
 
 class WholeCheckpointV1Test : public ::testing::Test {
@@ -198,12 +188,12 @@ TEST_F(WholeCheckpointV1Test, AnIdOrEpochOf0AndAManifestOfAnotherIdAreDamage) {
 TEST_F(WholeCheckpointV1Test, NothingOfAnEarlierProgramIsWrittenPrunedOrSwept) {
   Open(1);
   const auto before = memory_.AllFiles();
-  ASSERT_TRUE(store_->Save(OwnManifest(10)).ok());
-  ASSERT_TRUE(store_->Save(OwnManifest(11)).ok());
+  ASSERT_TRUE(store_->Save(WholeManifest(10)).ok());
+  ASSERT_TRUE(store_->Save(WholeManifest(11)).ok());
   EXPECT_TRUE(store_->last_prune().ok());
   EXPECT_EQ(*store_->CleanupOrphans(), 0u);
   EXPECT_THAT(*store_->ListIds(), ElementsAre(6, 7, 8, 9, 11));
-  EXPECT_EQ(store_->Save(OwnManifest(9)).code(), StatusCode::kAlreadyExists);
+  EXPECT_EQ(store_->Save(WholeManifest(9)).code(), StatusCode::kAlreadyExists);
   for (const auto& [path, bytes] : before) {
     if (path.ends_with("latest.txt")) continue;
     EXPECT_EQ(memory_.AllFiles().at(path), bytes) << path;
@@ -218,10 +208,10 @@ class EarlierDefectsTest : public WholeCheckpointV1Test {
 };
 
 TEST_F(EarlierDefectsTest, RecordingASinkOfAnOlderCheckpointMovesNoPointerAndPrunesNothing) {
-  for (const uint64_t id : {1, 2, 3}) ASSERT_TRUE(store_->Save(OwnManifest(id)).ok());
+  for (const uint64_t id : {1, 2, 3}) ASSERT_TRUE(store_->Save(WholeManifest(id)).ok());
   Open(1);
   ASSERT_TRUE(
-      store_->UpdateManifest(OwnManifest(1), {{"out", {format::SinkCommitState::kCommitted, ""}}})
+      store_->UpdateManifest(WholeManifest(1), {{"out", {format::SinkCommitState::kCommitted, ""}}})
           .ok());
   EXPECT_EQ(*env::ReadWholeFile(&memory_, "/base/checkpoints/latest.txt", 100),
             "checkpoint_000003");
@@ -229,7 +219,7 @@ TEST_F(EarlierDefectsTest, RecordingASinkOfAnOlderCheckpointMovesNoPointerAndPru
 }
 
 TEST_F(EarlierDefectsTest, APointerToNothingIsNoFreshStart) {
-  for (const uint64_t id : {1, 2}) ASSERT_TRUE(store_->Save(OwnManifest(id)).ok());
+  for (const uint64_t id : {1, 2}) ASSERT_TRUE(store_->Save(WholeManifest(id)).ok());
   PutFile("/base/checkpoints/latest.txt", "checkpoint_000099");
   Open();
   EXPECT_EQ((*store_->LoadLatest())->checkpoint_id.value, 2u);
@@ -238,7 +228,7 @@ TEST_F(EarlierDefectsTest, APointerToNothingIsNoFreshStart) {
 
 TEST_F(EarlierDefectsTest, TheFirstCheckpointOfANewPlaceSurvivesAPowerCut) {
   const std::string state = "bytes of any kind";
-  ASSERT_TRUE(store_->SaveWithState(OwnManifest(1), {{std::string_view(state)}}).ok());
+  ASSERT_TRUE(store_->SaveWithState(WholeManifest(1), {{std::string_view(state)}}).ok());
   store_.reset();
   memory_.PowerCut(env::Unsynced::kDrop, 1);
   memory_.PowerOn();
@@ -251,17 +241,17 @@ TEST_F(EarlierDefectsTest, OrphansOfASaveUnderWayAreNotSweptByAnotherProcess) {
   ASSERT_TRUE(store_->SaveStateData(1, {"state"}).ok());  // and its manifest is to come
   FileSystemCheckpointStore other(&files_, "/base", 0);
   EXPECT_EQ(other.CleanupOrphans().status().code(), StatusCode::kFenced);
-  ASSERT_TRUE(store_->Save(OwnManifest(1)).ok());
+  ASSERT_TRUE(store_->Save(WholeManifest(1)).ok());
   EXPECT_EQ(*store_->LoadStateData(1), "state");
 }
 
 TEST_F(EarlierDefectsTest, WhatAnInterruptedSaveLeftUnderATemporaryNameGoesAtTheNextWrite) {
   files_.Arm({.call = 4, .kind = env::FaultKind::kFail, .for_ever = true});
-  EXPECT_FALSE(store_->SaveWithState(OwnManifest(1), {{std::string_view("state")}}).ok());
+  EXPECT_FALSE(store_->SaveWithState(WholeManifest(1), {{std::string_view("state")}}).ok());
   files_.Disarm();
   PutFile("/base/checkpoints/checkpoint_000001/.cairn-tmp-7", "half a state");
   Open();
-  ASSERT_TRUE(store_->SaveWithState(OwnManifest(2), {{std::string_view("state")}}).ok());
+  ASSERT_TRUE(store_->SaveWithState(WholeManifest(2), {{std::string_view("state")}}).ok());
   for (const auto& [path, bytes] : memory_.AllFiles()) {
     EXPECT_EQ(path.find(".cairn-tmp-"), std::string::npos) << path;
   }
@@ -269,10 +259,10 @@ TEST_F(EarlierDefectsTest, WhatAnInterruptedSaveLeftUnderATemporaryNameGoesAtThe
 
 TEST_F(EarlierDefectsTest, GoingBackBehindRowsThatASinkPublishedHasToBeAskedFor) {
   for (const uint64_t id : {1, 2}) {
-    ASSERT_TRUE(store_->SaveWithState(OwnManifest(id), {{std::string_view("state")}}).ok());
+    ASSERT_TRUE(store_->SaveWithState(WholeManifest(id), {{std::string_view("state")}}).ok());
   }
   ASSERT_TRUE(
-      store_->UpdateManifest(OwnManifest(2), {{"out", {format::SinkCommitState::kCommitted, ""}}})
+      store_->UpdateManifest(WholeManifest(2), {{"out", {format::SinkCommitState::kCommitted, ""}}})
           .ok());
   ASSERT_TRUE(memory_.FlipByte(PathOf(2, "state.bin"), 1).ok());
   Open();
@@ -285,7 +275,7 @@ TEST_F(EarlierDefectsTest, GoingBackBehindRowsThatASinkPublishedHasToBeAskedFor)
 TEST_F(EarlierDefectsTest, ChunksOfStateAreAnyBytesInTheirOrder) {
   const std::string chunks[] = {std::string("\0\xff\n", 3), "", std::string(100'000, 'x'), "end"};
   ASSERT_TRUE(store_->SaveStateData(1, {chunks[0], chunks[1], chunks[2], chunks[3]}).ok());
-  ASSERT_TRUE(store_->Save(OwnManifest(1)).ok());
+  ASSERT_TRUE(store_->Save(WholeManifest(1)).ok());
   EXPECT_EQ(*store_->LoadStateData(1), chunks[0] + chunks[1] + chunks[2] + chunks[3]);
   EXPECT_THAT(Failures(1), IsEmpty());
 }

@@ -291,13 +291,12 @@ class FilesystemSink final : public stream::Sink {
 
   Status Recover(const std::vector<std::string>& committed) override {
     CAIRN_RETURN_IF_ERROR(CheckNotTakenOver());
-    CAIRN_RETURN_IF_ERROR(CheckNothingNewerIsPublished());
+    CAIRN_ASSIGN_OR_RETURN(const std::vector<env::DirectoryEntry> entries, Entries());
+    CAIRN_RETURN_IF_ERROR(CheckNothingNewerIsPublished(entries));
     // First, so that a directory that is gone with its rows is not made anew, empty.
     CAIRN_RETURN_IF_ERROR(Commit(committed));
     CAIRN_RETURN_IF_ERROR(MakeDirectory());
     if (!taken_from_.empty()) CAIRN_RETURN_IF_ERROR(TakeOver());
-    CAIRN_ASSIGN_OR_RETURN(const auto entries,
-                           directory_->files->ListDirectory(directory_->options.path));
     const std::string prefix = directory_->StagedPrefix();
     for (const env::DirectoryEntry& entry : entries) {
       if (entry.is_directory || !entry.name.starts_with(prefix)) continue;
@@ -325,15 +324,19 @@ class FilesystemSink final : public stream::Sink {
     return there.ok() ? AlreadyTakenOver(path) : there;
   }
 
+  /// What lies in the output directory; nothing when it is not made yet.
+  Result<std::vector<env::DirectoryEntry>> Entries() const {
+    auto entries = directory_->files->ListDirectory(directory_->options.path);
+    if (entries.status().code() == StatusCode::kNotFound) return std::vector<env::DirectoryEntry>();
+    return entries;
+  }
+
   /// Where the checkpoints lie cannot say it after a copy of an older one, a head that was rebuilt
   /// without the newest, or a copy that was cut short: the files can.
-  Status CheckNothingNewerIsPublished() const {
+  Status CheckNothingNewerIsPublished(const std::vector<env::DirectoryEntry>& entries) const {
     if (!begins_at_) return {};
     const std::string& writer = taken_from_.empty() ? directory_->writer_name : taken_from_;
-    const auto entries = directory_->files->ListDirectory(directory_->options.path);
-    if (entries.status().code() == StatusCode::kNotFound) return {};
-    CAIRN_RETURN_IF_ERROR(entries.status());
-    for (const env::DirectoryEntry& entry : *entries) {
+    for (const env::DirectoryEntry& entry : entries) {
       const std::optional<base::CheckpointId> id = PublishedBy(entry.name, writer);
       if (!id || *id <= *begins_at_) continue;
       return Status::InvalidArgument(

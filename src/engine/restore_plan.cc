@@ -238,7 +238,7 @@ class RestorePlanner {
       plan_.items.push_back(std::move(item));
     }
     for (const auto& [name, definition] : operators_.now) {
-      if (operators_.SavedOf(name) || !SlotsOf(name).empty()) continue;
+      if (operators_.SavedOf(name) || HasSlots(name)) continue;
       plan_.items.push_back(
           {std::string(kOperator), name, "", "", Fate::kNew, "keeps no state", ""});
     }
@@ -299,7 +299,7 @@ class RestorePlanner {
       if (OwnerOf(name) == saved_owner && !HasSavedSlots(name)) saved.insert(definition.dump());
     }
     for (const auto& [name, definition] : operators_.now) {
-      if (OwnerOf(name) == owner && SlotsOf(name).empty()) now.insert(definition.dump());
+      if (OwnerOf(name) == owner && !HasSlots(name)) now.insert(definition.dump());
     }
     return saved != now;
   }
@@ -412,12 +412,9 @@ class RestorePlanner {
     }
     return nullptr;
   }
-  std::vector<const SlotDescriptor*> SlotsOf(const std::string& uid) const {
-    std::vector<const SlotDescriptor*> found;
-    for (const SlotDescriptor& slot : slots_) {
-      if (slot.operator_uid == uid) found.push_back(&slot);
-    }
-    return found;
+  bool HasSlots(const std::string& uid) const {
+    return std::any_of(slots_.begin(), slots_.end(),
+                       [&](const SlotDescriptor& slot) { return slot.operator_uid == uid; });
   }
   const format::SlotRecord* SavedSlot(const std::string& uid, const std::string& name) const {
     for (const format::OperatorRecord& op : manifest_.operators) {

@@ -27,6 +27,10 @@ Result<Json> ParseRecord(std::string_view bytes, uint64_t bytes_max, std::string
   return json;
 }
 
+Status AsInternal(const Status& status) {
+  return status.ok() ? Status() : Status::Internal(std::string(status.message()));
+}
+
 FieldReader::FieldReader(const Json& object, std::string path, Status* status)
     : object_(object), path_(std::move(path)), status_(status) {
   if (!object_.is_object() && status_->ok()) {

@@ -37,6 +37,9 @@ Result<std::string> DumpCanonical(const Json& json, std::string_view record);
 /// Errors:   kCorruption; names the record.
 Result<Json> ParseRecord(std::string_view bytes, uint64_t bytes_max, std::string_view record);
 
+/// What breaks a record's shape is damage where it is read, and a bug where it is written.
+Status AsInternal(const Status& status);
+
 /// Take the fields of one JSON object by name. The first thing that is wrong is kept and everything
 /// after it reads as empty, so that a record is read straight through and asked once.
 class FieldReader {

@@ -27,11 +27,6 @@ Status BadRecord(const char* record, std::string_view what) {
   return Status::Corruption(fmt::format("{}: {}", record, what));
 }
 
-/// The same fault in a record that is about to be written is a bug.
-Status AsBug(const Status& status) {
-  return status.ok() ? Status() : Status::Internal(std::string(status.message()));
-}
-
 Status CheckAttempt(const char* record, base::CheckpointId id, const std::string& attempt_id,
                     const std::string& deployment_id) {
   if (id.value == 0) return BadRecord(record, "checkpoint_id is 0");
@@ -200,7 +195,7 @@ void Read(FieldReader* in, CommittedIndex* index) {
 }  // namespace
 
 Result<std::string> SerializeSinkIntentRecord(const SinkIntentRecord& record) {
-  CAIRN_RETURN_IF_ERROR(AsBug(CheckIntents(record)));
+  CAIRN_RETURN_IF_ERROR(AsInternal(CheckIntents(record)));
   Json intents = Json::array();
   for (const SinkIntent& intent : record.intents) {
     Json& json = intents.emplace_back(Json{{"sink_name", intent.sink_name}});
@@ -238,7 +233,7 @@ Result<SinkIntentRecord> ParseSinkIntentRecord(std::string_view bytes) {
 }
 
 Result<std::string> SerializeAbortSeal(const AbortSeal& seal) {
-  CAIRN_RETURN_IF_ERROR(AsBug(CheckSeal(seal)));
+  CAIRN_RETURN_IF_ERROR(AsInternal(CheckSeal(seal)));
   Json json = {{"attempt_id", seal.attempt_id},
                {"checkpoint_id", seal.checkpoint_id.value},
                {"cleanup_complete", seal.cleanup_complete},
@@ -336,7 +331,7 @@ Status ValidateCommittedIndex(const CommittedIndex& index) {
 }
 
 Result<std::string> SerializeCommittedIndex(const CommittedIndex& index) {
-  CAIRN_RETURN_IF_ERROR(AsBug(ValidateCommittedIndex(index)));
+  CAIRN_RETURN_IF_ERROR(AsInternal(ValidateCommittedIndex(index)));
   return PrintRecord(IndexToJson(index), kCommittedIndexBytesMax, kIndexFormat);
 }
 

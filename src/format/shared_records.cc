@@ -20,11 +20,6 @@ constexpr char kRetentionName[] = "retention-head.json";
 constexpr char kWitnessName[] = "sink witness";
 constexpr char kCompleteName[] = "COMPLETE";
 
-/// A record that breaks its shape is a bug where it is written and damage where it is read.
-Status AsInternal(const Status& status) {
-  return status.ok() ? Status() : Status::Internal(std::string(status.message()));
-}
-
 bool IsSortedUnique(const std::vector<std::string>& names) {
   return std::adjacent_find(names.begin(), names.end(), std::greater_equal<>()) == names.end() &&
          (names.empty() || !names.front().empty());

@@ -165,9 +165,7 @@ Status ValidateDecisionHead(const DecisionHead& head) {
 }
 
 Result<std::string> SerializeDecisionHead(const DecisionHead& head) {
-  if (const Status status = ValidateDecisionHead(head); !status.ok()) {
-    return Status::Internal(std::string(status.message()));
-  }
+  CAIRN_RETURN_IF_ERROR(AsInternal(ValidateDecisionHead(head)));
   Json json = {{"deployment_id", head.deployment_id}, {"floor", head.floor.value},
                {"next_id", head.next_id.value},       {"pins", Json::array()},
                {"retained", Json::array()},           {"seq", head.seq},

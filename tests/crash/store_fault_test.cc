@@ -12,12 +12,15 @@
 #include <cstdlib>
 #include <random>
 
+#include "faults.h"
 #include "real_tables.h"
 
 namespace cairn::checkpoint {
 namespace {
 
 using testing::Eight;
+using testing::Fault;
+using testing::kFaults;
 using testing::RealTables;
 using testing::Rows;
 using testing::SlotOf;
@@ -25,26 +28,6 @@ using testing::TablesSpec;
 using testing::TestJob;
 
 constexpr uint64_t kRows = 300;
-
-/// A kind of fault, and what becomes of unsynced bytes when it cuts the power.
-struct Fault {
-  const char* name;
-  env::FaultKind kind;
-  bool for_ever = false;
-  std::optional<env::Unsynced> cut;
-};
-
-const Fault kFaults[] = {
-    {"fails once", env::FaultKind::kFail, false, {}},
-    {"fails for ever", env::FaultKind::kFail, true, {}},
-    {"loses its answer", env::FaultKind::kFailAfter, false, {}},
-    {"loses its answer for ever", env::FaultKind::kFailAfter, true, {}},
-    {"writes short", env::FaultKind::kShortWrite, false, {}},
-    {"finds no space for ever", env::FaultKind::kNoSpace, true, {}},
-    {"loses power, unsynced dropped", env::FaultKind::kCallback, false, env::Unsynced::kDrop},
-    {"loses power, unsynced kept", env::FaultKind::kCallback, false, env::Unsynced::kKeep},
-    {"loses power, unsynced at random", env::FaultKind::kCallback, false, env::Unsynced::kRandom},
-};
 
 /// When in a job's life the fault comes: before the first checkpoint that, without a fault, does
 /// what `is` says. `change` false = nothing has changed since the one before.

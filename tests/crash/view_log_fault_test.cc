@@ -9,30 +9,14 @@
 #include <cstdio>
 
 #include "checkpoint/view_log_testing.h"
+#include "faults.h"
 
 namespace cairn::checkpoint {
 namespace {
 
+using testing::Fault;
+using testing::kFaults;
 using testing::LogJob;
-
-struct LogFault {
-  const char* name;
-  env::FaultKind kind;
-  bool for_ever = false;
-  std::optional<env::Unsynced> cut;
-};
-
-const LogFault kLogFaults[] = {
-    {"fails once", env::FaultKind::kFail, false, {}},
-    {"fails for ever", env::FaultKind::kFail, true, {}},
-    {"loses its answer", env::FaultKind::kFailAfter, false, {}},
-    {"loses its answer for ever", env::FaultKind::kFailAfter, true, {}},
-    {"writes short", env::FaultKind::kShortWrite, false, {}},
-    {"finds no space for ever", env::FaultKind::kNoSpace, true, {}},
-    {"loses power, unsynced dropped", env::FaultKind::kCallback, false, env::Unsynced::kDrop},
-    {"loses power, unsynced kept", env::FaultKind::kCallback, false, env::Unsynced::kKeep},
-    {"loses power, unsynced at random", env::FaultKind::kCallback, false, env::Unsynced::kRandom},
-};
 
 /// How many checkpoints come before the one that meets the fault.
 struct LogMoment {
@@ -53,7 +37,7 @@ const LogMoment kLogMoments[] = {
 
 class LogFaultLoop {
  public:
-  LogFaultLoop(const LogMoment& moment, const LogFault& fault, uint64_t seed)
+  LogFaultLoop(const LogMoment& moment, const Fault& fault, uint64_t seed)
       : moment_(moment), fault_(fault), seed_(seed) {}
 
   /// Run with the fault at call `n`; false when the run met no fault.
@@ -176,7 +160,7 @@ class LogFaultLoop {
   }
 
   LogMoment moment_;
-  LogFault fault_;
+  Fault fault_;
   uint64_t seed_;
   uint64_t calls_ = 0;
 };
@@ -186,7 +170,7 @@ class ViewLogFaultTest : public ::testing::TestWithParam<int> {};
 TEST_P(ViewLogFaultTest, EveryCallOfACheckpointMayFailOrBeTheLast) {
   const LogMoment& moment = kLogMoments[GetParam()];
   const uint64_t seed = testing::TestSeed();
-  for (const LogFault& fault : kLogFaults) {
+  for (const Fault& fault : kFaults) {
     uint64_t n = 0;
     LogFaultLoop loop(moment, fault, seed);
     while (loop.Run(n)) {

@@ -13,6 +13,9 @@
 namespace cairn::checkpoint {
 namespace {
 
+using testing::BuildHistory;
+using testing::ExpectModel;
+using testing::Fill;
 using ::testing::HasSubstr;
 using testing::ModelTable;
 using testing::PlacedJob;
@@ -21,28 +24,6 @@ using testing::SlotOf;
 using testing::TestJob;
 
 class RecoveryTest : public testing::PlaceTest {};
-
-void Fill(TestJob* job, size_t op, int count, const std::string& value) {
-  for (int i = 0; i < count; ++i) job->Put(op, "key" + std::to_string(i), value);
-}
-
-void ExpectModel(TestJob* job) {
-  for (size_t op = 0; op < job->whole_model().size(); ++op) {
-    ASSERT_EQ(job->Contents(op), job->model(op)) << "operator " << op;
-  }
-}
-
-/// Base, deltas and erases in one cut.
-void BuildHistory(TestJob* job, uint32_t p) {
-  ASSERT_TRUE(job->Start(p).ok());
-  for (size_t op = 0; op < job->whole_model().size(); ++op) Fill(job, op, 1000, "base");
-  ASSERT_TRUE(job->Checkpoint().ok());
-  for (int round = 0; round < 3; ++round) {
-    for (int i = round; i < 1000; i += 50) job->Put(0, "key" + std::to_string(i), "delta");
-    job->Erase(0, "key" + std::to_string(500 + round));
-    ASSERT_TRUE(job->Checkpoint().ok());
-  }
-}
 
 TEST_P(RecoveryTest, EveryParallelismReadsWhatEveryOtherWrote) {
   // An opening over the network takes some 50 requests.

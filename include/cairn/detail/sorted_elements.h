@@ -43,7 +43,7 @@ class SortedElements : public ElementSet<EK, EV, KeyCodec, ValueCodec> {
     this->FetchSmall();
     size_t at = 0;
     uint32_t index = 0;
-    if (IsPastTheEnd(key)) {
+    if (!chunks_.empty() && IsPast(*chunks_.back().get(), key)) {
       at = chunks_.size() - 1;
     } else if (Locate(key, &at, &index)) {
       // A removed element in front may be forgotten when the chunk is copied.
@@ -139,16 +139,12 @@ class SortedElements : public ElementSet<EK, EV, KeyCodec, ValueCodec> {
   }
 
   // A list is appended to: its next key is found without a search.
-  bool IsPastTheEnd(const EK& key) const {
-    if (chunks_.empty()) return false;
-    const Chunk& last = *chunks_.back().get();
-    return key_codec_.Less(last.elements()[last.count - 1].key, key);
+  bool IsPast(const Chunk& chunk, const EK& key) const {
+    return chunk.count > 0 && key_codec_.Less(chunk.elements()[chunk.count - 1].key, key);
   }
 
   uint32_t LowerBound(const Chunk& chunk, const EK& key) const {
-    if (chunk.count > 0 && key_codec_.Less(chunk.elements()[chunk.count - 1].key, key)) {
-      return chunk.count;
-    }
+    if (IsPast(chunk, key)) return chunk.count;
     uint32_t low = 0;
     uint32_t high = chunk.count;
     while (low < high) {
@@ -209,8 +205,7 @@ class SortedElements : public ElementSet<EK, EV, KeyCodec, ValueCodec> {
     if (chunk->capacity < Chunk::kCapacityMax) {
       return this->Rebuild(in, *at, std::min(chunk->capacity * 2, Chunk::kCapacityMax));
     }
-    const bool at_end =
-        *at + 1 == chunks_.size() && key_codec_.Less(chunk->elements()[chunk->count - 1].key, key);
+    const bool at_end = *at + 1 == chunks_.size() && IsPast(*chunk, key);
     if (at_end) return nullptr;
     Split(in, *at);
     if (!key_codec_.Less(key, chunks_[*at + 1]->elements()[0].key)) ++*at;

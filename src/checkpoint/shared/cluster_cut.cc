@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "checkpoint/place.h"
+
 namespace cairn::checkpoint::shared {
 namespace {
 
@@ -70,7 +72,7 @@ Status CheckOwners(const ClusterCut& cut) {
 std::map<format::StateChunkId, uint64_t> ClusterCut::Objects() const {
   std::map<format::StateChunkId, uint64_t> objects;
   for (const auto& [node, manifest] : manifests) {
-    for (const ShareObject& object : ObjectsOfShare(*manifest)) {
+    for (const ObjectExtent& object : ObjectsOf(*manifest)) {
       objects[object.chunk] = object.length;
     }
   }
@@ -112,7 +114,7 @@ Result<std::shared_ptr<const ClusterCut>> LoadCut(const Seams& seams, const Shar
 
 Status CheckCutObjects(const Seams& seams, const ClusterCut& cut) {
   for (const auto& [chunk, length] : cut.Objects()) {
-    CAIRN_RETURN_IF_ERROR(CheckShareObject(seams.objects, {chunk, length}));
+    CAIRN_RETURN_IF_ERROR(CheckNodeData(seams.objects, chunk, length));
   }
   return {};
 }

@@ -184,8 +184,8 @@ Status Leader::VerifyManifest(const format::CheckpointManifest& manifest) const 
     }
   }
   CAIRN_RETURN_IF_ERROR(CheckReferences(manifest, latest_.get()));
-  for (const ShareObject& object : ObjectsOfShare(manifest)) {
-    CAIRN_RETURN_IF_ERROR(CheckShareObject(seams_.objects, object));
+  for (const ObjectExtent& object : ObjectsOf(manifest)) {
+    CAIRN_RETURN_IF_ERROR(CheckNodeData(seams_.objects, object.chunk, object.length));
   }
   return {};
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "checkpoint/place.h"
 #include "format/frame.h"
 #include "format/keys.h"
 #include "format/object.h"
@@ -356,25 +357,9 @@ Result<std::vector<PreparedSink>> ReadPreparedSinks(env::ObjectStore* objects,
   return sinks;
 }
 
-std::vector<ShareObject> ObjectsOfShare(const format::CheckpointManifest& manifest) {
-  std::vector<ShareObject> objects;
-  const format::NodeDataObject& own = manifest.node_data;
-  if (own.object_length > 0) objects.push_back({own.chunk, own.object_length});
-  for (const format::ReferencedStateChunk& older : manifest.referenced_chunks) {
-    objects.push_back({older.chunk, older.object_length});
-  }
-  return objects;
-}
-
-Status CheckShareObject(env::ObjectStore* objects, const ShareObject& object) {
-  const Result<env::ObjectInfo> found = objects->Head(object.key());
-  if (found.status().code() == StatusCode::kNotFound) {
-    return Status::Corruption("object " + object.key() + " is missing");
-  }
-  CAIRN_RETURN_IF_ERROR(found.status());
-  if (found->size == object.length) return {};
-  return Status::Corruption("object " + object.key() + " has " + std::to_string(found->size) +
-                            " bytes instead of " + std::to_string(object.length));
+Status CheckNodeData(env::ObjectStore* objects, const format::StateChunkId& chunk,
+                     uint64_t length) {
+  return CheckObject(objects, {NodeDataKey(chunk.participant_id, chunk.checkpoint_id), length});
 }
 
 }  // namespace cairn::checkpoint::shared

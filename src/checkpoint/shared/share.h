@@ -96,17 +96,9 @@ Result<std::vector<PreparedSink>> ReadPreparedSinks(env::ObjectStore* objects,
                                                     const SharedPlace& place,
                                                     const format::CheckpointManifest& manifest);
 
-/// The objects that a manifest's frames lie in: its own, when it wrote one, then the older ones.
-struct ShareObject {
-  format::StateChunkId chunk;
-  uint64_t length = 0;
-  std::string key() const { return NodeDataKey(chunk.participant_id, chunk.checkpoint_id); }
-};
-std::vector<ShareObject> ObjectsOfShare(const format::CheckpointManifest& manifest);
-
-/// Check that an object is there with its length.
+/// Check that a node's object is there with its length.
 ///
-/// Errors:   kCorruption, naming it · kUnavailable.
-Status CheckShareObject(env::ObjectStore* objects, const ShareObject& object);
+/// Errors:   as CheckObject.
+Status CheckNodeData(env::ObjectStore* objects, const format::StateChunkId& chunk, uint64_t length);
 
 }  // namespace cairn::checkpoint::shared
