@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // bench_connectors: CPU nanoseconds a row of the connectors alone, one thread, over generated bids:
-// generate, encode (to files on the machine's disk, without fsync's wait in the CPU time), decode of
-// all seven columns and of the one that a count by auction needs. Medians over the repetitions,
+// generate, encode (to files on the machine's disk, without fsync's wait in the CPU time), decode
+// of all seven columns and of the one that a count by auction needs. Medians over the repetitions,
 // cases interleaved. One JSON object a line.
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
@@ -81,8 +81,8 @@ int64_t ReadAll(const cairn::stream::TableDefinition& table, const std::vector<i
 
 int64_t WriteAll(const cairn::stream::TableDefinition& table, const Batches& batches) {
   auto sink =
-      Must(cairn::connectors::MakeSink(table, false, "bench", cairn::env::PosixFileSystem()));
-  Must(sink->Recover({}));
+      Must(cairn::connectors::MakeSink(table, false, {"bench"}, cairn::env::PosixFileSystem()));
+  Must(sink->Recover({}, {}));
   auto writer = Must(sink->CreateWriter(0));
   int64_t rows = 0;
   for (const auto& rows_of_batch : batches) {

@@ -293,9 +293,9 @@ Status LoadedCut::ReadSinks() {
       }
       ++row;
     }
-    const std::string& name = RestoreMapping::NameFor(mapping_.sinks, saved.sink_name);
-    if (name.empty()) continue;
-    if (sinks_.empty() || sinks_.back().sink != name) sinks_.push_back({name, {}});
+    if (sinks_.empty() || sinks_.back().sink != saved.sink_name) {
+      sinks_.push_back({saved.sink_name, {}});
+    }
     sinks_.back().pieces.push_back(std::move(piece));
   }
   std::sort(sinks_.begin(), sinks_.end(),

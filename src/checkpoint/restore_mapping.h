@@ -2,6 +2,7 @@
 //
 // RestoreMapping: where the parts of a cut go when the job that restores it is not quite the job
 // that saved it. Empty = every part goes to the one of its own name.
+// What sinks prepared stays under their saved names: it is published in that job's name.
 //
 // Threads: a plain value.
 #pragma once
@@ -20,9 +21,8 @@ struct RestoreMapping {
   std::map<base::OperatorId, base::OperatorId> operators;
   /// Saved slots that are given up.
   std::set<std::pair<base::OperatorId, std::string>> left_out_slots;
-  /// Saved sources and sinks that have another name now; an empty name = given up.
+  /// Saved sources that have another name now; an empty name = given up.
   std::map<std::string, std::string> sources;
-  std::map<std::string, std::string> sinks;
 
   base::OperatorId OperatorFor(base::OperatorId saved) const {
     const auto found = operators.find(saved);
@@ -31,7 +31,7 @@ struct RestoreMapping {
   bool LeavesOut(base::OperatorId saved, const std::string& slot) const {
     return left_out_slots.contains({saved, slot});
   }
-  /// The present name of a saved source or sink; empty = given up.
+  /// The present name of what was saved under a name; empty = given up.
   static const std::string& NameFor(const std::map<std::string, std::string>& names,
                                     const std::string& saved) {
     const auto found = names.find(saved);

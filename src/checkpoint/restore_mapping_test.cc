@@ -149,26 +149,23 @@ TEST_F(RestoreMappingTest, WhatIsNotGivenUpIsRefusedAsBefore) {
   EXPECT_THAT(std::string(loaded.status().message()), HasSubstr("operator one"));
 }
 
-TEST_F(RestoreMappingTest, SourcesAndSinksGoByTheirPresentNames) {
+TEST_F(RestoreMappingTest, SourcesGoByTheirPresentNamesAndSinksByTheirSavedOnes) {
   RestoreMapping mapping;
   mapping.sources["in"] = "input";
-  mapping.sinks["out"] = "output";
   OpenWith(std::move(mapping));
   ASSERT_EQ(cut_->sources().size(), 1u);
   EXPECT_EQ(cut_->sources()[0].source, "input");
   EXPECT_EQ(cut_->sources()[0].splits[0].position, "77");
   ASSERT_EQ(cut_->sinks().size(), 1u);
-  EXPECT_EQ(cut_->sinks()[0].sink, "output");
+  EXPECT_EQ(cut_->sinks()[0].sink, "out");
   EXPECT_EQ(cut_->sinks()[0].pieces, job_.prepared);
 }
 
-TEST_F(RestoreMappingTest, SourcesAndSinksThatAreGivenUpAreGone) {
+TEST_F(RestoreMappingTest, SourcesThatAreGivenUpAreGone) {
   RestoreMapping mapping;
   mapping.sources["in"] = "";
-  mapping.sinks["out"] = "";
   OpenWith(std::move(mapping));
   EXPECT_TRUE(cut_->sources().empty());
-  EXPECT_TRUE(cut_->sinks().empty());
 }
 
 }  // namespace

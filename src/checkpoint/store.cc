@@ -65,6 +65,7 @@ class Store final : public CheckpointStore {
   }
   uint64_t slot_hash_seed() const override { return deployment_.slot_hash.seed; }
   const std::string& deployment_id() const override { return deployment_.deployment_id; }
+  base::CheckpointId first_id() const override { return first_id_; }
   env::StoreUse use() const override { return objects_->use(); }
   uint64_t expected_bytes() const override { return expected_bytes_; }
   const std::vector<std::string>& notes() const override { return notes_; }
@@ -126,6 +127,7 @@ class Store final : public CheckpointStore {
   mutable std::mutex mutex_;  // guards what follows
   Place place_;
   uint64_t next_id_ = 0;
+  base::CheckpointId first_id_;
   uint64_t reserved_until_ = 0;
   Status latched_;
 };
@@ -318,6 +320,7 @@ Status Store::Open() {
   deployment_.deployment_id = place_.identity->deployment_id;
   deployment_.slot_hash = place_.identity->slot_hash;
   deployment_.key_groups = options_.key_groups;
+  first_id_ = base::CheckpointId(next_id_);
   for (const PipelineComponent& component : options_.pipeline.components) {
     if (component.kind == "source") deployment_.source_names.push_back(component.name);
     if (component.kind == "sink") deployment_.sink_names.push_back(component.name);

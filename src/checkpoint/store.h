@@ -167,6 +167,8 @@ class CheckpointStore {
   /// Seed of the slot hash, fixed when the place was made.
   virtual uint64_t slot_hash_seed() const = 0;
   virtual const std::string& deployment_id() const = 0;
+  /// The first id of this open: greater than all that an earlier open of the place could give out.
+  virtual base::CheckpointId first_id() const = 0;
   /// What its objects have cost so far. Threads: any.
   virtual env::StoreUse use() const = 0;
   /// About how many bytes the Persist that runs will write: bases by what they held before, 0 =

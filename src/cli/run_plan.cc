@@ -19,14 +19,24 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Rows of saved slots, by the saved uid and the slot's name.
+/// Rows of saved slots, by the saved uid and the slot's name: live are those that the job's TTL
+/// keeps.
 using Totals = std::map<std::pair<std::string, std::string>, SlotTotals>;
 
 Result<Totals> CountSaved(env::FileSystem* files, const engine::PlannedRestore& planned) {
   CAIRN_ASSIGN_OR_RETURN(
       const auto source,
       OpenStateSource(files, fmt::format("{}@{}", planned.place, planned.checkpoint.value)));
-  CAIRN_ASSIGN_OR_RETURN(const std::vector<SlotTotals> counted, CountSlots(*source));
+  std::vector<int64_t> shifts(source->slots().size(), 0);
+  for (const engine::RestoreItem& item : planned.plan.items) {
+    for (size_t i = 0; i < shifts.size(); ++i) {
+      const SlotDescriptor& slot = source->slots()[i];
+      if (slot.operator_uid == item.saved_as && slot.name == item.slot) {
+        shifts[i] = item.deadline_shift_ms;
+      }
+    }
+  }
+  CAIRN_ASSIGN_OR_RETURN(const std::vector<SlotTotals> counted, CountSlots(*source, shifts));
   Totals totals;
   for (size_t i = 0; i < counted.size(); ++i) {
     const SlotDescriptor& slot = source->slots()[i];

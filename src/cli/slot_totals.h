@@ -20,10 +20,12 @@ struct SlotTotals {
   uint64_t bytes = 0;    ///< of stored keys and values
 };
 
-/// One a slot, in the order of source.slots().
+/// One a slot, in the order of source.slots(). `deadline_shifts` moves the deadlines of each slot's
+/// rows by so many milliseconds, as another TTL would; empty = they stay.
 ///
 /// Blocks:   on reads of the whole state.
 /// Errors:   kCorruption for a row that is not of its slot's kind · as StateSource::Scan.
-Result<std::vector<SlotTotals>> CountSlots(const StateSource& source);
+Result<std::vector<SlotTotals>> CountSlots(const StateSource& source,
+                                           const std::vector<int64_t>& deadline_shifts = {});
 
 }  // namespace cairn::cli

@@ -2,6 +2,7 @@
 #include "connectors/factory.h"
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "connectors/filesystem_sink.h"
 #include "connectors/filesystem_source.h"
@@ -83,7 +84,8 @@ std::string ColumnsText(const stream::TableDefinition& table) {
 }
 
 Result<std::unique_ptr<stream::Sink>> FilesystemSinkOf(const stream::TableDefinition& table,
-                                                       bool updating, const std::string& writer_id,
+                                                       bool updating,
+                                                       const stream::SinkWriterId& writer,
                                                        env::FileSystem* files) {
   OptionReader reader(table);
   FilesystemSinkOptions options;
@@ -108,7 +110,7 @@ Result<std::unique_ptr<stream::Sink>> FilesystemSinkOf(const stream::TableDefini
         ": the query updates rows it has written, which files cannot; give the table changelog = "
         "'true' to write every change with its kind in a column \"op\"");
   }
-  return MakeFilesystemSink(table, std::move(options), writer_id, files);
+  return MakeFilesystemSink(table, std::move(options), writer, files);
 }
 
 Result<std::unique_ptr<stream::Sink>> PrintSinkOf(const stream::TableDefinition& table,
@@ -138,9 +140,9 @@ Result<std::unique_ptr<stream::Source>> MakeSource(const stream::TableDefinition
 }
 
 Result<std::unique_ptr<stream::Sink>> MakeSink(const stream::TableDefinition& table, bool updating,
-                                               const std::string& writer_id,
+                                               const stream::SinkWriterId& writer,
                                                env::FileSystem* files) {
-  if (table.connector == "filesystem") return FilesystemSinkOf(table, updating, writer_id, files);
+  if (table.connector == "filesystem") return FilesystemSinkOf(table, updating, writer, files);
   if (table.connector == "print") return PrintSinkOf(table, updating);
   if (table.connector == "blackhole") {
     OptionReader reader(table);
@@ -150,6 +152,24 @@ Result<std::unique_ptr<stream::Sink>> MakeSink(const stream::TableDefinition& ta
     return sink;
   }
   return Unknown(table, "to write to", "filesystem, print, blackhole");
+}
+
+Result<std::unique_ptr<stream::SavedSink>> MakeSavedSink(const std::string& identity,
+                                                         const std::string& writer,
+                                                         const std::string& successor,
+                                                         env::FileSystem* files) {
+  const auto json = nlohmann::json::parse(identity, nullptr, /*allow_exceptions=*/false);
+  const auto text = [&json](const char* key) {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  const std::string connector = json.is_object() ? text("connector") : "";
+  if (connector == "print" || connector == "blackhole") return std::unique_ptr<stream::SavedSink>();
+  if (connector == "filesystem" && !text("path").empty()) {
+    return MakeSavedFilesystemSink(text("path"), writer, successor, files);
+  }
+  return Status::InvalidArgument("a sink was saved that this version cannot take over: " +
+                                 identity.substr(0, 200));
 }
 
 }  // namespace cairn::connectors

@@ -34,13 +34,22 @@ Result<std::unique_ptr<stream::Source>> MakeSource(const stream::TableDefinition
                                                    env::FileSystem* files,
                                                    env::Clock* clock = env::SystemClock());
 
-/// Make the sink of `table`. `updating` = its input has row kinds other than +I. `writer_id` names
-/// this sink of this deployment: unique, and the same after a restart.
+/// Make the sink of `table`. `updating` = its input has row kinds other than +I.
 ///
 /// Errors:   as MakeSource; also kInvalidArgument when the input updates and the table has no
 ///           changelog = true.
 Result<std::unique_ptr<stream::Sink>> MakeSink(const stream::TableDefinition& table, bool updating,
-                                               const std::string& writer_id,
+                                               const stream::SinkWriterId& writer,
                                                env::FileSystem* files);
+
+/// Make what takes over a sink of another deployment, where it was called `writer`, for the one
+/// that is called `successor`; null when such a sink leaves nothing to take over. `identity` is its
+/// Sink::Identity.
+///
+/// Errors:   kInvalidArgument: an identity of a connector that is unknown.
+Result<std::unique_ptr<stream::SavedSink>> MakeSavedSink(const std::string& identity,
+                                                         const std::string& writer,
+                                                         const std::string& successor,
+                                                         env::FileSystem* files);
 
 }  // namespace cairn::connectors

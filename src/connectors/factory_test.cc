@@ -20,7 +20,7 @@ class FactoryTest : public testing::Test {
     return std::string(source.status().message());
   }
   std::string SinkError(stream::TableDefinition table, bool updating = false) {
-    const auto sink = MakeSink(table, updating, "w", &files_);
+    const auto sink = MakeSink(table, updating, {"w"}, &files_);
     EXPECT_EQ(sink.status().code(), StatusCode::kInvalidArgument);
     return std::string(sink.status().message());
   }
@@ -73,12 +73,12 @@ TEST_F(FactoryTest, MissingOptionsAreNamed) {
 TEST_F(FactoryTest, ATableMayBeWrittenAndReadWithTheSameOptions) {
   const auto table = Files({{"changelog", "true"}, {"on_error", "skip"}, {"split_bytes", "100"}});
   EXPECT_TRUE(MakeSource(table, {0}, &files_).ok());
-  EXPECT_TRUE(MakeSink(table, true, "w", &files_).ok());
+  EXPECT_TRUE(MakeSink(table, true, {"w"}, &files_).ok());
 }
 
 TEST_F(FactoryTest, AQueryThatUpdatesNeedsAChangelog) {
   EXPECT_THAT(SinkError(Files({}), true), HasSubstr("changelog"));
-  EXPECT_TRUE(MakeSink(Files({{"changelog", "true"}}), true, "w", &files_).ok());
+  EXPECT_TRUE(MakeSink(Files({{"changelog", "true"}}), true, {"w"}, &files_).ok());
   auto table = Files({{"changelog", "true"}});
   table.columns.push_back({"op", arrow::utf8(), true});
   EXPECT_THAT(SinkError(table), HasSubstr("two columns op"));
@@ -113,7 +113,7 @@ TEST_F(FactoryTest, EveryOptionOfASinkThatChangesItsFilesIsOfItsIdentity) {
   const auto identity = [this](std::map<std::string, std::string> more,
                                std::vector<TestColumn> columns = {{"a", "bigint"}}) {
     more.insert({{"path", "/p"}, {"format", "csv"}});
-    auto sink = MakeSink(Table(std::move(columns), more), false, "w", &files_);
+    auto sink = MakeSink(Table(std::move(columns), more), false, {"w"}, &files_);
     EXPECT_TRUE(sink.ok()) << sink.status().ToString();
     return (*sink)->Identity();
   };

@@ -18,6 +18,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
+constexpr base::CheckpointId kNone;
+
 stream::TableDefinition NumberTable(std::map<std::string, std::string> options) {
   return Table({{"a", "bigint"}, {"b", "text"}}, std::move(options));
 }
@@ -44,9 +46,16 @@ class FilesystemSinkTest : public testing::Test {
   std::unique_ptr<stream::Sink> Sink(env::FileSystem* files, const std::string& id = "w",
                                      std::map<std::string, std::string> options = {}) {
     options.insert({{"path", "/out"}, {"format", "ndjson"}});
-    auto sink = MakeSink(NumberTable(options), false, id, files);
+    auto sink = MakeSink(NumberTable(options), false, {id, ++runs_}, files);
     EXPECT_TRUE(sink.ok()) << sink.status().ToString();
     return *std::move(sink);
+  }
+
+  std::unique_ptr<stream::SavedSink> Saved(const std::string& writer_id,
+                                           const std::string& successor) {
+    auto saved = MakeSavedSink(Sink(&files_)->Identity(), writer_id, successor, &files_);
+    EXPECT_TRUE(saved.ok()) << saved.status().ToString();
+    return *std::move(saved);
   }
 
   /// Names under /out that a reader takes, with their contents.
@@ -61,11 +70,12 @@ class FilesystemSinkTest : public testing::Test {
   size_t Hidden() const { return files_.AllFiles().size() - Visible().size(); }
 
   env::MemoryFileSystem files_;
+  uint64_t runs_ = 0;
 };
 
 TEST_F(FilesystemSinkTest, RowsAreSeenOnlyAfterTheCommit) {
   auto sink = Sink(&files_);
-  ASSERT_TRUE(sink->Recover({}).ok());
+  ASSERT_TRUE(sink->Recover(kNone, {}).ok());
   auto writer = *sink->CreateWriter(3);
   ASSERT_TRUE(writer->Write(Plain(Numbers(1, 2))).ok());
   EXPECT_THAT(Visible(), IsEmpty());
@@ -81,7 +91,7 @@ TEST_F(FilesystemSinkTest, RowsAreSeenOnlyAfterTheCommit) {
 
 TEST_F(FilesystemSinkTest, ACheckpointWithoutRowsHasNoDescriptor) {
   auto sink = Sink(&files_);
-  ASSERT_TRUE(sink->Recover({}).ok());
+  ASSERT_TRUE(sink->Recover(kNone, {}).ok());
   auto writer = *sink->CreateWriter(0);
   EXPECT_FALSE(writer->Prepare(base::CheckpointId(1))->has_value());
   ASSERT_TRUE(writer->Write(Plain(Numbers(1, 1)->Slice(0, 0))).ok());
@@ -91,21 +101,21 @@ TEST_F(FilesystemSinkTest, ACheckpointWithoutRowsHasNoDescriptor) {
 
 TEST_F(FilesystemSinkTest, CommitCanBeRepeated) {
   auto sink = Sink(&files_);
-  ASSERT_TRUE(sink->Recover({}).ok());
+  ASSERT_TRUE(sink->Recover(kNone, {}).ok());
   auto writer = *sink->CreateWriter(0);
   ASSERT_TRUE(writer->Write(Plain(Numbers(1, 2))).ok());
   const std::string descriptor = **writer->Prepare(base::CheckpointId(1));
   ASSERT_TRUE(sink->Commit({descriptor}).ok());
   const auto before = Visible();
   ASSERT_TRUE(sink->Commit({descriptor}).ok());
-  ASSERT_TRUE(Sink(&files_)->Recover({descriptor}).ok());
+  ASSERT_TRUE(Sink(&files_)->Recover(base::CheckpointId(1), {descriptor}).ok());
   EXPECT_EQ(Visible(), before);
 }
 
 // A commit that was under way when its process was given up, and lands after the recovery.
 TEST_F(FilesystemSinkTest, Case20ACommitThatLandsAfterTheRecoveryPublishesNothingTwice) {
   auto old_process = Sink(&files_);
-  ASSERT_TRUE(old_process->Recover({}).ok());
+  ASSERT_TRUE(old_process->Recover(kNone, {}).ok());
   auto writer = *old_process->CreateWriter(0);
   ASSERT_TRUE(writer->Write(Plain(Numbers(1, 2))).ok());
   const std::string decided = **writer->Prepare(base::CheckpointId(1));
@@ -113,7 +123,7 @@ TEST_F(FilesystemSinkTest, Case20ACommitThatLandsAfterTheRecoveryPublishesNothin
   const std::string undecided = **writer->Prepare(base::CheckpointId(2));
 
   auto new_process = Sink(&files_);
-  ASSERT_TRUE(new_process->Recover({decided}).ok());
+  ASSERT_TRUE(new_process->Recover(base::CheckpointId(1), {decided}).ok());
   auto again = *new_process->CreateWriter(0);
   ASSERT_TRUE(again->Write(Plain(Numbers(3, 4))).ok());
   const std::string replayed = **again->Prepare(base::CheckpointId(3));
@@ -128,7 +138,7 @@ TEST_F(FilesystemSinkTest, Case20ACommitThatLandsAfterTheRecoveryPublishesNothin
 
 TEST_F(FilesystemSinkTest, PreparedRowsThatAreGoneAreCorruption) {
   auto sink = Sink(&files_);
-  ASSERT_TRUE(sink->Recover({}).ok());
+  ASSERT_TRUE(sink->Recover(kNone, {}).ok());
   auto writer = *sink->CreateWriter(0);
   ASSERT_TRUE(writer->Write(Plain(Numbers(1, 2))).ok());
   const std::string descriptor = **writer->Prepare(base::CheckpointId(1));
@@ -138,14 +148,14 @@ TEST_F(FilesystemSinkTest, PreparedRowsThatAreGoneAreCorruption) {
 
 TEST_F(FilesystemSinkTest, ADirectoryThatIsGoneWithItsRowsIsToldWithWhatToDoAndNotMadeAnew) {
   auto sink = Sink(&files_);
-  ASSERT_TRUE(sink->Recover({}).ok());
+  ASSERT_TRUE(sink->Recover(kNone, {}).ok());
   auto writer = *sink->CreateWriter(0);
   ASSERT_TRUE(writer->Write(Plain(Numbers(1, 2))).ok());
   const std::string descriptor = **writer->Prepare(base::CheckpointId(1));
   ASSERT_TRUE(sink->Commit({descriptor}).ok());
   for (const auto& [path, bytes] : Visible()) ASSERT_TRUE(files_.RemoveFile("/out/" + path).ok());
   ASSERT_TRUE(files_.RemoveDirectory("/out").ok());
-  const Status status = Sink(&files_)->Recover({descriptor});
+  const Status status = Sink(&files_)->Recover(base::CheckpointId(1), {descriptor});
   EXPECT_EQ(status.code(), StatusCode::kCorruption);
   EXPECT_THAT(std::string(status.message()), HasSubstr("Put the directory back"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("--checkpoints"));
@@ -154,7 +164,7 @@ TEST_F(FilesystemSinkTest, ADirectoryThatIsGoneWithItsRowsIsToldWithWhatToDoAndN
 
 TEST_F(FilesystemSinkTest, StagedRowsOfAnotherLengthAreCorruption) {
   auto sink = Sink(&files_);
-  ASSERT_TRUE(sink->Recover({}).ok());
+  ASSERT_TRUE(sink->Recover(kNone, {}).ok());
   auto writer = *sink->CreateWriter(0);
   ASSERT_TRUE(writer->Write(Plain(Numbers(1, 2))).ok());
   const std::string descriptor = **writer->Prepare(base::CheckpointId(1));
@@ -165,7 +175,7 @@ TEST_F(FilesystemSinkTest, StagedRowsOfAnotherLengthAreCorruption) {
 
 TEST_F(FilesystemSinkTest, AFileThatHasTheFinalNameIsNotOverwritten) {
   auto sink = Sink(&files_);
-  ASSERT_TRUE(sink->Recover({}).ok());
+  ASSERT_TRUE(sink->Recover(kNone, {}).ok());
   auto writer = *sink->CreateWriter(0);
   ASSERT_TRUE(writer->Write(Plain(Numbers(1, 2))).ok());
   const std::string descriptor = **writer->Prepare(base::CheckpointId(1));
@@ -176,21 +186,18 @@ TEST_F(FilesystemSinkTest, AFileThatHasTheFinalNameIsNotOverwritten) {
 
 TEST_F(FilesystemSinkTest, ARunThatBeginsBehindPublishedRowsIsRefused) {
   auto sink = Sink(&files_, "job-1");
-  ASSERT_TRUE(sink->Recover({}).ok());
+  ASSERT_TRUE(sink->Recover(kNone, {}).ok());
   auto writer = *sink->CreateWriter(0);
   ASSERT_TRUE(writer->Write(Plain(Numbers(1, 2))).ok());
   const std::string descriptor = **writer->Prepare(base::CheckpointId(7));
   ASSERT_TRUE(sink->Commit({descriptor}).ok());
 
-  const auto begin = [this](const std::string& writer_id, uint64_t id, bool takes_over = false) {
-    auto again = Sink(&files_, takes_over ? "job-2" : writer_id);
-    if (takes_over) again->TakeOverFrom(writer_id);
-    again->BeginAt(base::CheckpointId(id));
-    return again->Recover({});
+  const auto begin = [this](const std::string& writer_id, uint64_t id) {
+    return Sink(&files_, writer_id)->Recover(base::CheckpointId(id), {});
   };
   for (const uint64_t id : {0, 5, 6}) {
-    for (const bool takes_over : {false, true}) {
-      const Status refused = begin("job-1", id, takes_over);
+    for (const Status& refused :
+         {begin("job-1", id), Saved("job-1", "job-2")->Recover(base::CheckpointId(id), {})}) {
       EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << id;
       EXPECT_THAT(refused.message(), HasSubstr("rows that checkpoint 7 of this job has published"));
     }
@@ -198,12 +205,51 @@ TEST_F(FilesystemSinkTest, ARunThatBeginsBehindPublishedRowsIsRefused) {
   EXPECT_TRUE(begin("job", 0).ok()) << "rows of another writer";
   EXPECT_TRUE(begin("job-1", 7).ok());
   EXPECT_TRUE(begin("job-1", 8).ok());
-  EXPECT_TRUE(begin("job-1", 7, true).ok());
+  EXPECT_TRUE(Saved("job-1", "job-2")->Recover(base::CheckpointId(7), {}).ok());
+}
+
+TEST_F(FilesystemSinkTest, OneWriterTakesOverWhatAnotherPreparedWhereItLies) {
+  auto sink = Sink(&files_, "job-1");
+  ASSERT_TRUE(sink->Recover(kNone, {}).ok());
+  auto writer = *sink->CreateWriter(0);
+  ASSERT_TRUE(writer->Write(Plain(Numbers(1, 2))).ok());
+  const std::string prepared = **writer->Prepare(base::CheckpointId(7));
+  const base::CheckpointId id(7);
+
+  const auto second = Saved("job-1", "job-2");
+  ASSERT_TRUE(second->Recover(id, {prepared}).ok());
+  EXPECT_THAT(Visible(), SizeIs(1)) << "rows of the checkpoint are published";
+  EXPECT_TRUE(Sink(&files_, "job-1")->Recover(id, {prepared}).ok()) << "the first may still go on";
+  ASSERT_TRUE(second->TakeOver().ok());
+  ASSERT_TRUE(second->Recover(id, {prepared}).ok()) << "a start that is repeated";
+  ASSERT_TRUE(second->TakeOver().ok());
+  EXPECT_THAT(Visible(), SizeIs(1));
+  for (const Status& refused :
+       {Sink(&files_, "job-1")->Recover(id, {prepared}),
+        Saved("job-1", "job-3")->Recover(id, {prepared}), Saved("job-1", "job-3")->TakeOver()}) {
+    EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << refused.ToString();
+    EXPECT_THAT(refused.message(), HasSubstr("/out/_taken-over-job%2d1"));
+  }
+}
+
+TEST_F(FilesystemSinkTest, ASavedSinkThatKeptNothingIsNothingToTakeOver) {
+  for (const char* connector : {"print", "blackhole"}) {
+    const auto saved =
+        MakeSavedSink(std::string(R"({"connector":")") + connector + "\"}", "a", "b", &files_);
+    ASSERT_TRUE(saved.ok()) << saved.status().ToString();
+    EXPECT_EQ(*saved, nullptr);
+  }
+  for (const char* identity :
+       {"", "[]", R"({"connector":"kafka"})", R"({"connector":"filesystem"})"}) {
+    EXPECT_EQ(MakeSavedSink(identity, "a", "b", &files_).status().code(),
+              StatusCode::kInvalidArgument)
+        << identity;
+  }
 }
 
 TEST_F(FilesystemSinkTest, DescriptorsCannotReachOutsideTheDirectory) {
   auto sink = Sink(&files_);
-  ASSERT_TRUE(sink->Recover({}).ok());
+  ASSERT_TRUE(sink->Recover(kNone, {}).ok());
   for (const char* descriptor :
        {"", "{}", "[]", R"({"staged":".staged-x/../y","final":"part-1","rows":1,"bytes":1})",
         R"({"staged":".staged-x","final":"../part-1","rows":1,"bytes":1})",
@@ -215,7 +261,7 @@ TEST_F(FilesystemSinkTest, DescriptorsCannotReachOutsideTheDirectory) {
 TEST_F(FilesystemSinkTest, RecoverCommitsItsCutAndRemovesOnlyItsOwnUndecidedFiles) {
   auto mine = Sink(&files_, "job-1");
   auto other = Sink(&files_, "job-12");
-  ASSERT_TRUE(mine->Recover({}).ok());
+  ASSERT_TRUE(mine->Recover(kNone, {}).ok());
   auto writer = *mine->CreateWriter(0);
   auto other_writer = *other->CreateWriter(0);
   ASSERT_TRUE(writer->Write(Plain(Numbers(1, 1))).ok());
@@ -224,7 +270,7 @@ TEST_F(FilesystemSinkTest, RecoverCommitsItsCutAndRemovesOnlyItsOwnUndecidedFile
   (void)*writer->Prepare(base::CheckpointId(2));
   ASSERT_TRUE(other_writer->Write(Plain(Numbers(3, 1))).ok());
   const std::string of_other = **other_writer->Prepare(base::CheckpointId(1));
-  ASSERT_TRUE(Sink(&files_, "job-1")->Recover({decided}).ok());
+  ASSERT_TRUE(Sink(&files_, "job-1")->Recover(base::CheckpointId(1), {decided}).ok());
   EXPECT_THAT(Visible(), SizeIs(1));
   EXPECT_EQ(Hidden(), 1u);
   EXPECT_TRUE(other->Commit({of_other}).ok());
@@ -232,7 +278,7 @@ TEST_F(FilesystemSinkTest, RecoverCommitsItsCutAndRemovesOnlyItsOwnUndecidedFile
 
 TEST_F(FilesystemSinkTest, AnUndecidedFileOfALaterRunIsNotTakenForACommittedOne) {
   auto sink = Sink(&files_);
-  ASSERT_TRUE(sink->Recover({}).ok());
+  ASSERT_TRUE(sink->Recover(kNone, {}).ok());
   auto writer = *sink->CreateWriter(0);
   ASSERT_TRUE(writer->Write(Plain(Numbers(1, 2))).ok());
   const std::string committed = **writer->Prepare(base::CheckpointId(1));
@@ -240,20 +286,33 @@ TEST_F(FilesystemSinkTest, AnUndecidedFileOfALaterRunIsNotTakenForACommittedOne)
   const auto after_commit = Visible();
   for (int run = 0; run < 2; ++run) {  // killed each time before its checkpoint was decided
     auto next = Sink(&files_);
-    ASSERT_TRUE(next->Recover({committed}).ok());
+    ASSERT_TRUE(next->Recover(base::CheckpointId(1), {committed}).ok());
     auto again = *next->CreateWriter(0);
     ASSERT_TRUE(again->Write(Plain(Numbers(5, 2))).ok());
     ASSERT_TRUE(again->Prepare(base::CheckpointId(2)).ok());
   }
-  const Status recovered = Sink(&files_)->Recover({committed});
+  const Status recovered = Sink(&files_)->Recover(base::CheckpointId(1), {committed});
   ASSERT_TRUE(recovered.ok()) << recovered.ToString();
   EXPECT_EQ(Visible(), after_commit);
   EXPECT_EQ(Hidden(), 0U);
 }
 
+// A process that was paused while it started wakes up behind its successor.
+TEST_F(FilesystemSinkTest, ARunThatWasSucceededTakesNothingFromItsSuccessor) {
+  auto paused = Sink(&files_);
+  auto successor = Sink(&files_);
+  ASSERT_TRUE(successor->Recover(kNone, {}).ok());
+  auto writer = *successor->CreateWriter(0);
+  ASSERT_TRUE(writer->Write(Plain(Numbers(1, 2))).ok());
+  const std::string prepared = **writer->Prepare(base::CheckpointId(1));
+  ASSERT_TRUE(paused->Recover(kNone, {}).ok());
+  EXPECT_TRUE(successor->Commit({prepared}).ok());
+  EXPECT_THAT(Visible(), SizeIs(1));
+}
+
 TEST_F(FilesystemSinkTest, UnfinishedFilesGoWithTheirWriter) {
   auto sink = Sink(&files_);
-  ASSERT_TRUE(sink->Recover({}).ok());
+  ASSERT_TRUE(sink->Recover(kNone, {}).ok());
   auto writer = *sink->CreateWriter(0);
   ASSERT_TRUE(writer->Write(Plain(Numbers(1, 1))).ok());
   EXPECT_EQ(Hidden(), 1u);
@@ -263,7 +322,7 @@ TEST_F(FilesystemSinkTest, UnfinishedFilesGoWithTheirWriter) {
 
 TEST_F(FilesystemSinkTest, TheSelectionAndTheKindsAreHonoured) {
   auto sink = Sink(&files_, "w", {{"changelog", "true"}});
-  ASSERT_TRUE(sink->Recover({}).ok());
+  ASSERT_TRUE(sink->Recover(kNone, {}).ok());
   auto writer = *sink->CreateWriter(0);
   stream::Batch batch = Plain(Numbers(0, 5));
   batch.selection = std::make_shared<std::vector<uint32_t>>(std::vector<uint32_t>{1, 2, 4});
@@ -279,7 +338,7 @@ TEST_F(FilesystemSinkTest, TheSelectionAndTheKindsAreHonoured) {
 
 TEST_F(FilesystemSinkTest, ParquetHonoursSelectionAndKindsAsWell) {
   auto sink = Sink(&files_, "w", {{"changelog", "true"}, {"format", "parquet"}});
-  ASSERT_TRUE(sink->Recover({}).ok());
+  ASSERT_TRUE(sink->Recover(kNone, {}).ok());
   auto writer = *sink->CreateWriter(0);
   stream::Batch batch = Plain(Numbers(0, 3));
   batch.selection = std::make_shared<std::vector<uint32_t>>(std::vector<uint32_t>{0, 2});
@@ -294,7 +353,7 @@ TEST_F(FilesystemSinkTest, ParquetHonoursSelectionAndKindsAsWell) {
 
 TEST_F(FilesystemSinkTest, UpdatesNeedAChangelog) {
   auto sink = Sink(&files_);
-  ASSERT_TRUE(sink->Recover({}).ok());
+  ASSERT_TRUE(sink->Recover(kNone, {}).ok());
   auto writer = *sink->CreateWriter(0);
   stream::Batch batch = Plain(Numbers(0, 2));
   batch.kinds = std::make_shared<std::vector<RowKind>>(
@@ -309,7 +368,7 @@ TEST_F(FilesystemSinkTest, UpdatesNeedAChangelog) {
 TEST_F(FilesystemSinkTest, RowsOfOtherColumnsAreRefused) {
   for (const char* format : {"ndjson", "csv", "parquet"}) {
     auto sink = Sink(&files_, "w", {{"format", format}});
-    ASSERT_TRUE(sink->Recover({}).ok());
+    ASSERT_TRUE(sink->Recover(kNone, {}).ok());
     auto writer = *sink->CreateWriter(0);
     auto rows = Numbers(0, 1)->SelectColumns({1, 0});
     EXPECT_EQ(writer->Write(Plain(*rows)).code(), StatusCode::kInvalidArgument) << format;
@@ -371,7 +430,7 @@ TEST_F(FilesystemSinkTest, CsvRowsOfOneNullColumnReadBack) {
 TEST_F(FilesystemSinkTest, TheCommitsSyncSparesTheNextPrepareItsOwn) {
   env::FaultFileSystem counted(&files_);
   auto sink = Sink(&counted);
-  ASSERT_TRUE(sink->Recover({}).ok());
+  ASSERT_TRUE(sink->Recover(kNone, {}).ok());
   auto writer = *sink->CreateWriter(0);
   ASSERT_TRUE(writer->Write(Plain(Numbers(0, 1))).ok());
   const std::string first = **writer->Prepare(base::CheckpointId(1));
@@ -384,7 +443,7 @@ TEST_F(FilesystemSinkTest, TheCommitsSyncSparesTheNextPrepareItsOwn) {
 
 TEST_F(FilesystemSinkTest, ADiskThatFillsUpShowsNothingAndCostsNothing) {
   auto sink = Sink(&files_);
-  ASSERT_TRUE(sink->Recover({}).ok());
+  ASSERT_TRUE(sink->Recover(kNone, {}).ok());
   auto writer = *sink->CreateWriter(0);
   ASSERT_TRUE(writer->Write(Plain(Numbers(0, 10))).ok());
   const std::string first = **writer->Prepare(base::CheckpointId(1));
@@ -406,14 +465,15 @@ TEST_F(FilesystemSinkTest, ADiskThatFillsUpShowsNothingAndCostsNothing) {
 /// Run two checkpoints of two subtasks against `files`, telling what was decided. Stops at the
 /// first error, as a job does.
 struct Decided {
+  base::CheckpointId id;
   std::vector<std::string> cut;  ///< descriptors of the last decided checkpoint
   int64_t rows = 0;              ///< rows that the decided checkpoints hold
 };
 
-Status RunJob(env::FileSystem* files, const std::vector<std::string>& committed, Decided* decided) {
+Status RunJob(env::FileSystem* files, Decided* decided) {
   CAIRN_ASSIGN_OR_RETURN(auto sink, MakeSink(NumberTable({{"path", "/out"}, {"format", "ndjson"}}),
-                                             false, "w", files));
-  CAIRN_RETURN_IF_ERROR(sink->Recover(committed));
+                                             false, {"w"}, files));
+  CAIRN_RETURN_IF_ERROR(sink->Recover(kNone, {}));
   std::vector<std::unique_ptr<stream::SinkWriter>> writers;
   for (uint32_t subtask = 0; subtask < 2; ++subtask) {
     CAIRN_ASSIGN_OR_RETURN(auto writer, sink->CreateWriter(subtask));
@@ -426,7 +486,7 @@ Status RunJob(env::FileSystem* files, const std::vector<std::string>& committed,
       CAIRN_ASSIGN_OR_RETURN(const auto descriptor, writer->Prepare(base::CheckpointId(id)));
       cut.push_back(*descriptor);
     }
-    *decided = {cut, static_cast<int64_t>(id) * 6};
+    *decided = {base::CheckpointId(id), cut, static_cast<int64_t>(id) * 6};
     CAIRN_RETURN_IF_ERROR(sink->Commit(cut));
   }
   return {};
@@ -459,7 +519,7 @@ void FaultLoop(env::FaultKind kind, env::Unsynced unsynced, bool cut_power) {
     if (cut_power) plan.after = [&] { files.PowerCut(unsynced, call); };
     faults.Arm(plan);
     Decided decided;
-    const Status status = RunJob(&faults, {}, &decided);
+    const Status status = RunJob(&faults, &decided);
     const bool fired = faults.fired();
     if (fired && !cut_power) {
       // Without a decision nothing of it may be seen.
@@ -469,8 +529,8 @@ void FaultLoop(env::FaultKind kind, env::Unsynced unsynced, bool cut_power) {
     faults.Disarm();
     if (cut_power && fired) files.PowerOn();
     auto sink =
-        *MakeSink(NumberTable({{"path", "/out"}, {"format", "ndjson"}}), false, "w", &files);
-    const Status recovered = sink->Recover(decided.cut);
+        *MakeSink(NumberTable({{"path", "/out"}, {"format", "ndjson"}}), false, {"w", 2}, &files);
+    const Status recovered = sink->Recover(decided.id, decided.cut);
     ASSERT_TRUE(recovered.ok()) << recovered.ToString();
     bool hidden = false;
     ASSERT_EQ(RowsIn(files, &hidden), decided.rows);

@@ -151,7 +151,8 @@ class NexmarkSource final : public stream::Source {
     }
     for (uint64_t split = 0; split < kSplits; ++split) {
       if (known[split]) continue;
-      splits.push_back({SplitName(kTableName, split), "", FirstOf(split) >= options_.events});
+      splits.push_back({SplitName(kTableName, split), "", FirstOf(split) >= options_.events,
+                        /*is_new=*/true});
     }
     return splits;
   }

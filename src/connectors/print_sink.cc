@@ -70,7 +70,7 @@ class PrintSink final : public stream::Sink {
     return writer;
   }
   Status Commit(const std::vector<std::string>&) override { return {}; }
-  Status Recover(const std::vector<std::string>&) override { return {}; }
+  Status Recover(base::CheckpointId, const std::vector<std::string>&) override { return {}; }
   std::string Identity() const override { return R"({"connector":"print"})"; }
 
  private:

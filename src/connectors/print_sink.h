@@ -25,7 +25,7 @@ class BlackholeSink final : public stream::Sink {
   bool exactly_once() const override { return true; }  // no row is ever seen twice
   Result<std::unique_ptr<stream::SinkWriter>> CreateWriter(uint32_t subtask) override;
   Status Commit(const std::vector<std::string>&) override { return {}; }
-  Status Recover(const std::vector<std::string>&) override { return {}; }
+  Status Recover(base::CheckpointId, const std::vector<std::string>&) override { return {}; }
   std::string Identity() const override { return R"({"connector":"blackhole"})"; }
 
   /// Rows that all writers took since the sink was made.

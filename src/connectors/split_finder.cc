@@ -72,7 +72,7 @@ class TextSplits {
         continue;
       }
       const auto known = saved.find(index);
-      if (known == saved.end()) fresh->push_back({SplitName(name_, index), "", false});
+      if (known == saved.end()) fresh->push_back({SplitName(name_, index), "", false, true});
       CAIRN_RETURN_IF_ERROR(Begin(index, known == saved.end() ? &fresh->back() : known->second));
     }
     // A file of which nothing was read may have become shorter.
@@ -189,7 +189,8 @@ Status FindRowGroups(const SourceTable& table, const std::string& name, const So
     split->ended = split->ended || index >= row_groups;
   }
   for (uint64_t index = 0; index < row_groups; ++index) {
-    if (!saved.contains(index)) fresh->push_back({SplitName(name, index), ToJson(now), false});
+    if (!saved.contains(index))
+      fresh->push_back({SplitName(name, index), ToJson(now), false, true});
   }
   return {};
 }

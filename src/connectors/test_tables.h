@@ -132,8 +132,8 @@ inline ReadResult ReadAll(env::FileSystem* files, const stream::TableDefinition&
 inline Status WriteThroughSink(env::FileSystem* files, const stream::TableDefinition& table,
                                const std::vector<std::shared_ptr<arrow::RecordBatch>>& batches,
                                uint64_t id = 1, const std::string& writer_id = "w") {
-  CAIRN_ASSIGN_OR_RETURN(auto sink, MakeSink(table, false, writer_id, files));
-  CAIRN_RETURN_IF_ERROR(sink->Recover({}));
+  CAIRN_ASSIGN_OR_RETURN(auto sink, MakeSink(table, false, {writer_id}, files));
+  CAIRN_RETURN_IF_ERROR(sink->Recover(base::CheckpointId(), {}));
   CAIRN_ASSIGN_OR_RETURN(auto writer, sink->CreateWriter(0));
   for (const auto& batch : batches) {
     stream::Batch rows;

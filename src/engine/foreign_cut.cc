@@ -57,13 +57,15 @@ Result<std::unique_ptr<ForeignCut>> ForeignCut::Open(env::FileSystem* files, con
   const uint32_t key_groups = job.options.state_key_groups;
   CAIRN_ASSIGN_OR_RETURN(const format::PipelineIdentity identity,
                          checkpoint::IdentityOf(job.built.pipeline, key_groups));
+  foreign->saved_ = job.built.pipeline;
   if (manifest->pipeline_identity != identity || !consent.empty()) {
     CAIRN_ASSIGN_OR_RETURN(
-        const checkpoint::Pipeline saved,
+        foreign->saved_,
         checkpoint::PipelineOfManifest(foreign->objects_.get(), place, *manifest, origin.place));
     CAIRN_ASSIGN_OR_RETURN(const std::vector<SlotDescriptor> slots, SlotsOf(job));
-    CAIRN_ASSIGN_OR_RETURN(foreign->plan_, PlanRestore(saved, *manifest, job.built.pipeline, slots,
-                                                       key_groups, consent));
+    CAIRN_ASSIGN_OR_RETURN(
+        foreign->plan_,
+        PlanRestore(foreign->saved_, *manifest, job.built.pipeline, slots, key_groups, consent));
     if (!foreign->plan_.restorable()) {
       return Status::InvalidArgument(
           "checkpoint " + std::to_string(reference.id.value) + " of " + origin.place +

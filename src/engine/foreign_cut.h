@@ -15,6 +15,7 @@
 
 #include "base/ids.h"
 #include "cairn/status.h"
+#include "checkpoint/cut.h"
 #include "checkpoint/place.h"
 #include "checkpoint/recovery.h"
 #include "engine/prepared_job.h"
@@ -53,6 +54,8 @@ class ForeignCut {
 
   std::shared_ptr<const checkpoint::Cut> cut() const { return cut_; }
   const std::string& deployment_id() const { return deployment_id_; }
+  /// The job that saved it.
+  const checkpoint::Pipeline& saved() const { return saved_; }
   const RestorePlan& plan() const { return plan_; }
 
  private:
@@ -64,6 +67,7 @@ class ForeignCut {
   std::unique_ptr<env::FileLock> lock_;  // of objects_, where they are in a bucket
   std::shared_ptr<const checkpoint::Cut> cut_;
   std::string deployment_id_;
+  checkpoint::Pipeline saved_;
   RestorePlan plan_;  // empty: every part under its own name
 };
 

@@ -233,7 +233,7 @@ class GraphBuilder {
   Status AddSink(const Pipeline& pipeline, size_t stage, int parent, bool updating) {
     const std::string& name = pipeline.sink.name;
     CAIRN_ASSIGN_OR_RETURN(std::unique_ptr<stream::Sink> sink,
-                           connectors::MakeSink(pipeline.sink, updating, "", options_.files));
+                           connectors::MakeSink(pipeline.sink, updating, {}, options_.files));
     built_.pipeline.components.push_back({"sink", name, sink->Identity(), sink->exactly_once()});
     const int node = AddNode(stage, {parent, name, nullptr, std::move(sink), std::nullopt});
     built_.sinks.push_back({stage, static_cast<size_t>(node), &pipeline.sink, updating});
@@ -265,20 +265,17 @@ Result<BuiltJob> BuildGraph(const stream::LogicalPlan& plan, const GraphOptions&
   return GraphBuilder(plan, options).Build();
 }
 
-Status NameWriters(const std::string& deployment_id, const SinkOrigin& origin,
-                   env::FileSystem* files, BuiltJob* job) {
+std::string WriterNameOf(const std::string& deployment_id, const std::string& sink) {
+  return base::ToHex16(base::OperatorIdOf(deployment_id + "/" + sink));
+}
+
+Status NameWriters(const std::string& deployment_id, uint64_t run, env::FileSystem* files,
+                   BuiltJob* job) {
   for (const BuiltJob::SinkPlace& place : job->sinks) {
-    const auto id_of = [](const std::string& deployment, const std::string& sink) {
-      return base::ToHex16(base::OperatorIdOf(deployment + "/" + sink));
-    };
-    const std::string& name = place.table->name;
-    auto& sink = job->graph.stages[place.stage].nodes[place.node].sink;
-    CAIRN_ASSIGN_OR_RETURN(sink, connectors::MakeSink(*place.table, place.updating,
-                                                      id_of(deployment_id, name), files));
-    if (origin.deployment_id.empty()) continue;
-    const auto saved = origin.saved_names.find(name);
-    sink->TakeOverFrom(
-        id_of(origin.deployment_id, saved == origin.saved_names.end() ? name : saved->second));
+    CAIRN_ASSIGN_OR_RETURN(
+        job->graph.stages[place.stage].nodes[place.node].sink,
+        connectors::MakeSink(*place.table, place.updating,
+                             {WriterNameOf(deployment_id, place.table->name), run}, files));
   }
   return {};
 }

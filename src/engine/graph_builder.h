@@ -46,16 +46,14 @@ struct GraphOptions {
 ///           an updating query into a table without changelog. Names table or statement.
 Result<BuiltJob> BuildGraph(const stream::LogicalPlan& plan, const GraphOptions& options);
 
-/// The place whose checkpoint a job begins with.
-struct SinkOrigin {
-  std::string deployment_id;                       ///< empty = the job's own place
-  std::map<std::string, std::string> saved_names;  ///< of sinks that had another name there
-};
+/// The name by which sink `sink` of a deployment knows its own files: of this checkpoint place, the
+/// same after a restart.
+std::string WriterNameOf(const std::string& deployment_id, const std::string& sink);
 
-/// Give the sinks the id by which they know their own files: of this checkpoint place, the same
-/// after a restart. Only the place knows it, and only the graph says whether a place is this job's.
-Status NameWriters(const std::string& deployment_id, const SinkOrigin& origin,
-                   env::FileSystem* files, BuiltJob* job);
+/// Give the sinks their writer ids. Only the place knows its deployment and which run of it this
+/// is, and only the graph says whether a place is this job's.
+Status NameWriters(const std::string& deployment_id, uint64_t run, env::FileSystem* files,
+                   BuiltJob* job);
 
 /// A tree a stage, one line a node.
 std::string DescribeGraph(const stream::JobGraph& graph);

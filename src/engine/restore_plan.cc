@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "checkpoint/plan.h"
 #include "checkpoint/slot_migration.h"
+#include "operators/operator_factory.h"
 
 namespace cairn::engine {
 namespace {
@@ -174,6 +175,15 @@ class RestorePlanner {
     return Allows(op.uid) || Allows(hex) || Allows(op.uid + "." + slot) || Allows(hex + "." + slot);
   }
 
+  bool AllowsAllSlots(const std::string& uid) const {
+    for (const format::OperatorRecord& op : manifest_.operators) {
+      for (const format::SlotRecord& slot : op.slots) {
+        if (op.uid == uid && !AllowsSlot(op, slot.name)) return false;
+      }
+    }
+    return true;
+  }
+
   /// A name that nothing has is a slip of the pen, and what was meant would be refused after all.
   Status CheckNonRestored() const {
     std::set<std::string> names;
@@ -214,7 +224,12 @@ class RestorePlanner {
       }
       item.says = fmt::format("{} of {} done", done, Plural(splits, "split"));
       if (item.fate == Fate::kDropped) {
-        RefuseUnlessAllowed(sources_, name, "its offsets would be lost", &item);
+        if (Allows(name)) {
+          item.says += ", given up, as allowed";
+        } else {
+          item.refusal = fmt::format("its offsets would be lost; {}{}", RenameHint(sources_, name),
+                                     AllowHint(name));
+        }
       } else if (item.fate == Fate::kRedefined && !consent_.accept_changes) {
         item.refusal =
             "its offsets may not fit what it reads now; --accept-changes keeps them as they are";
@@ -231,6 +246,9 @@ class RestorePlanner {
       if (item.fate == Fate::kDropped) {
         if (HasSavedSlots(name)) continue;
         item.says = "keeps no state";
+      } else if (const Status serves = SavedStateServes(name, definition); !serves.ok()) {
+        if (AllowsAllSlots(name)) continue;
+        item.refusal = std::string(serves.message()) + "; " + AllowHint(name);
       } else if (!consent_.accept_changes) {
         item.refusal =
             "what is saved may mean something else now; --accept-changes keeps it as it is";
@@ -242,6 +260,13 @@ class RestorePlanner {
       plan_.items.push_back(
           {std::string(kOperator), name, "", "", Fate::kNew, "keeps no state", ""});
     }
+  }
+
+  /// Whether what operator `saved` has could serve its successor at all.
+  Status SavedStateServes(const std::string& saved, const json& definition) const {
+    const auto now = operators_.now.find(operators_.Present(saved));
+    if (now == operators_.now.end() || !HasSavedSlots(saved)) return {};
+    return operators::CheckSavedState(definition.dump(), now->second.dump());
   }
 
   void AddSlots() {
@@ -262,13 +287,14 @@ class RestorePlanner {
     RestoreItem item{"slot", uid, slot.name, op.uid, Fate::kKept, "", ""};
     const SlotDescriptor* wanted = DeclaredSlot(uid, slot.name);
     std::string why = "the job has no such slot";
-    if (wanted != nullptr) {
+    if (wanted != nullptr && !AllowsSlot(op, slot.name)) {
       const auto migration =
           checkpoint::SlotMigration::Plan(slot, checkpoint::ToSlotRecord(*wanted), nullptr);
       if (migration.ok()) {
         if (uid != op.uid) item.fate = Fate::kMoved;
         if (!migration->empty()) item.fate = Fate::kMigrated;
         item.says = migration->Describe() + TtlChange(slot, wanted->ttl);
+        item.deadline_shift_ms = DeadlineShift(slot, *wanted);
         if (!consent_.accept_changes && StatelessChanged(OwnerOf(op.uid), OwnerOf(uid))) {
           item.refusal =
               "operators without state beside it have changed, such as a WHERE before it, so what "
@@ -313,6 +339,13 @@ class RestorePlanner {
     return fmt::format(", TTL {} instead of {}", text(wanted.ttl_ms), text(saved_ms));
   }
 
+  /// Deadlines move with the length of a TTL whose clock stays.
+  static int64_t DeadlineShift(const format::SlotRecord& saved, const SlotDescriptor& wanted) {
+    const format::SlotRecord now = checkpoint::ToSlotRecord(wanted);
+    if (!saved.ttl_ms || !now.ttl_ms || saved.ttl_clock != now.ttl_clock) return 0;
+    return static_cast<int64_t>(*now.ttl_ms) - static_cast<int64_t>(*saved.ttl_ms);
+  }
+
   void AddSinks() {
     for (const auto& [name, definition] : sinks_.saved) {
       RestoreItem item = Component(kSink, sinks_, name, definition);
@@ -320,19 +353,12 @@ class RestorePlanner {
           std::count_if(manifest_.prepared_sinks.begin(), manifest_.prepared_sinks.end(),
                         [&](const auto& prepared) { return prepared.sink_name == name; }));
       item.says = pieces == 0 ? "nothing prepared" : Plural(pieces, "prepared piece");
-      if (pieces > 0 && item.fate == Fate::kDropped) {
-        RefuseUnlessAllowed(sinks_, name, "rows that it prepared would be left to the saved job",
-                            &item);
-      } else if (pieces > 0 && item.fate == Fate::kRedefined) {
-        item.says += ", left to the saved job";
-        plan_.mapping.sinks[name] = "";
-        if (!consent_.accept_changes) {
-          item.refusal =
-              "run the saved job once more, which publishes what it prepared; then "
-              "--accept-changes goes on without it";
-        }
+      if (Allows(name)) {
+        item.says += ", given up, as allowed";
+        plan_.given_up_sinks.insert(name);
+      } else if (pieces > 0 && (item.fate == Fate::kDropped || item.fate == Fate::kRedefined)) {
+        item.says += ", published as it was saved";
       }
-      if (item.fate == Fate::kRenamed) plan_.saved_sinks[item.name] = name;
       plan_.items.push_back(std::move(item));
     }
     AddNew(kSink, sinks_, "");
@@ -361,15 +387,6 @@ class RestorePlanner {
     }
   }
 
-  void RefuseUnlessAllowed(const Matched& kind, const std::string& name, std::string_view why,
-                           RestoreItem* item) const {
-    if (Allows(name)) {
-      item->says += ", given up, as allowed";
-    } else {
-      item->refusal = fmt::format("{}; {}{}", why, RenameHint(kind, name), AllowHint(name));
-    }
-  }
-
   /// "--rename counts=totals takes it over, " when one new component is defined in the same way.
   std::string RenameHint(const Matched& kind, const std::string& saved) const {
     const std::optional<std::string> like =
@@ -391,15 +408,12 @@ class RestorePlanner {
       if (from == to) continue;
       plan_.mapping.operators[base::OperatorIdOf(from)] = base::OperatorIdOf(to);
     }
-    for (const auto* kind : {&sources_, &sinks_}) {
-      auto* names = kind == &sources_ ? &plan_.mapping.sources : &plan_.mapping.sinks;
-      for (const auto& [name, definition] : kind->saved) {
-        const std::string& present = kind->Present(name);
-        if (!kind->now.contains(present)) {
-          (*names)[name] = "";
-        } else if (present != name) {
-          names->try_emplace(name, present);
-        }
+    for (const auto& [name, definition] : sources_.saved) {
+      const std::string& present = sources_.Present(name);
+      if (!sources_.now.contains(present)) {
+        plan_.mapping.sources[name] = "";
+      } else if (present != name) {
+        plan_.mapping.sources.try_emplace(name, present);
       }
     }
   }

@@ -11,7 +11,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,14 +56,15 @@ struct RestoreItem {
   std::string slot;  ///< of a slot
   std::string saved_as;  ///< saved name of operator, source or sink; empty = it was not saved
   Fate fate = Fate::kKept;
-  std::string says;     ///< "12 of 32 splits done"
-  std::string refusal;  ///< why it cannot be, and what to do; empty = it can
+  std::string says;               ///< "12 of 32 splits done"
+  std::string refusal;            ///< why it cannot be, and what to do; empty = it can
+  int64_t deadline_shift_ms = 0;  ///< of a slot whose rows live longer or shorter now
 };
 
 struct RestorePlan {
   std::vector<RestoreItem> items;
   checkpoint::RestoreMapping mapping;
-  std::map<std::string, std::string> saved_sinks;  ///< saved names of sinks that are renamed
+  std::set<std::string> given_up_sinks;  ///< saved names of sinks whose prepared rows are given up
 
   bool restorable() const;
   /// All refusals in one text; empty = none.

@@ -89,7 +89,7 @@ TEST_F(RestorePlanTest, TheSameJobKeepsEverything) {
   EXPECT_EQ(Find(plan, "sink", "counts").says, "1 prepared piece");
   EXPECT_TRUE(plan.mapping.operators.empty());
   EXPECT_TRUE(plan.mapping.sources.empty());
-  EXPECT_TRUE(plan.mapping.sinks.empty());
+  EXPECT_TRUE(plan.given_up_sinks.empty());
 }
 
 TEST_F(RestorePlanTest, WhatWouldBeLostIsRefusedUntilItIsGivenUpByName) {
@@ -132,8 +132,6 @@ TEST_F(RestorePlanTest, ARenamedSinkIsSuspectedAndTakenOverOnTheUsersWord) {
   EXPECT_EQ(Find(plan, "sink", "totals").fate, Fate::kRenamed);
   EXPECT_EQ(plan.mapping.OperatorFor(base::OperatorIdOf("counts/group-aggregate/1")),
             base::OperatorIdOf("totals/group-aggregate/1"));
-  EXPECT_EQ(plan.mapping.sinks.at("counts"), "totals");
-  EXPECT_EQ(plan.saved_sinks.at("totals"), "counts");
 }
 
 TEST_F(RestorePlanTest, AnOperatorWhosePlaceInItsStatementChangedIsRenamedByItsUid) {
@@ -203,14 +201,19 @@ TEST_F(RestorePlanTest, OffsetsOfASourceThatIsGoneAreState) {
   EXPECT_EQ(Find(plan, "source", "other").fate, Fate::kNew);
 }
 
-TEST_F(RestorePlanTest, PreparedRowsOfARedefinedSinkAreLeftToTheSavedJob) {
+TEST_F(RestorePlanTest, PreparedRowsOfAChangedSinkArePublishedUnlessTheyAreGivenUpByName) {
   now_.components[3].definition = R"({"path":"elsewhere"})";
-  EXPECT_THAT(Plan().Refusals(), HasSubstr("run the saved job once more"));
-  const RestorePlan plan = Plan({.accept_changes = true});
-  EXPECT_TRUE(plan.restorable());
-  EXPECT_EQ(plan.mapping.sinks.at("counts"), "");
-  manifest_.prepared_sinks.clear();
-  EXPECT_TRUE(Plan().restorable()) << "nothing was prepared, so nothing is lost";
+  const RestorePlan plan = Plan();
+  EXPECT_TRUE(plan.restorable()) << plan.Refusals();
+  EXPECT_EQ(Find(plan, "sink", "counts").fate, Fate::kRedefined);
+  EXPECT_EQ(Find(plan, "sink", "counts").says, "1 prepared piece, published as it was saved");
+  EXPECT_TRUE(plan.given_up_sinks.empty());
+  RestoreConsent consent;
+  consent.non_restored = {"counts"};
+  consent.accept_changes = true;
+  const RestorePlan given_up = Plan(consent);
+  EXPECT_THAT(given_up.given_up_sinks, testing::ElementsAre("counts"));
+  EXPECT_EQ(Find(given_up, "sink", "counts").says, "1 prepared piece, given up, as allowed");
 }
 
 TEST_F(RestorePlanTest, OtherKeyGroupsAreRefused) {

@@ -19,6 +19,8 @@
 #include "engine/foreign_cut.h"
 #include "engine/graph_builder.h"
 #include "engine/prepared_job.h"
+#include "engine/restore_dry_run.h"
+#include "engine/saved_sinks.h"
 #include "env/clock.h"
 #include "env/object_place.h"
 #include "stream/job.h"
@@ -55,6 +57,7 @@ class Runner {
                                   "this job stay in memory whole");
     }
     std::string deployment_id;
+    uint64_t run = 0;
     if (job_->place.empty()) {
       if (!spec_.from.empty()) {
         return Status::InvalidArgument("--from needs a checkpoint place, not --checkpoints none");
@@ -65,14 +68,12 @@ class Runner {
       CAIRN_RETURN_IF_ERROR(OpenStore());
       CAIRN_RETURN_IF_ERROR(ChooseCut(origin));
       deployment_id = store_->deployment_id();
+      run = store_->first_id().value;
       job_->built.graph.slot_hash_seed = store_->slot_hash_seed();
       if (cut_ != nullptr) result.resumed_from = cut_->id();
     }
-    SinkOrigin sinks_from;
-    if (foreign_ != nullptr) {
-      sinks_from = {foreign_->deployment_id(), foreign_->plan().saved_sinks};
-    }
-    CAIRN_RETURN_IF_ERROR(NameWriters(deployment_id, sinks_from, files_, &job_->built));
+    CAIRN_RETURN_IF_ERROR(NameWriters(deployment_id, run, files_, &job_->built));
+    if (foreign_ != nullptr) CAIRN_RETURN_IF_ERROR(RecoverSavedSinks());
     MemoryBudget::Default()->set_limit(job_->options.state_memory_budget);
     Result<JobOutcome> outcome =
         stream::RunGraph(job_->built.graph, GraphRunOptions(), store_.get(), cut_, control_);
@@ -134,10 +135,19 @@ class Runner {
     }
     DescribeCut(origin.place.empty() ? job_->place : origin.place);
     if (!origin.place.empty()) {
-      Say(LogLevel::kInfo, "this job goes on from there in its own place; the one of " +
-                               origin.place + " is refused by their sinks from now on");
+      Say(LogLevel::kInfo,
+          "this job goes on from there in its own place; once it is restored, the "
+          "one of " +
+              origin.place + " is refused by their sinks");
     }
     return {};
+  }
+
+  Status RecoverSavedSinks() {
+    CAIRN_ASSIGN_OR_RETURN(
+        saved_sinks_, SavedSinks::Make(foreign_->saved(), foreign_->plan().given_up_sinks,
+                                       foreign_->deployment_id(), store_->deployment_id(), files_));
+    return saved_sinks_->Recover(*cut_);
   }
 
   void DescribeCut(const std::string& place) const {
@@ -150,18 +160,6 @@ class Runner {
               std::to_string(spec_.parallelism) + " subtasks";
     }
     Say(LogLevel::kInfo, line);
-    for (const checkpoint::SourceOffsets& source : cut_->sources()) {
-      const auto ended =
-          std::count_if(source.splits.begin(), source.splits.end(),
-                        [](const checkpoint::SplitOffset& split) { return split.ended; });
-      const auto begun = std::count_if(source.splits.begin(), source.splits.end(),
-                                       [](const checkpoint::SplitOffset& split) {
-                                         return !split.ended && !split.position.empty();
-                                       });
-      Say(LogLevel::kInfo, "source " + source.source + ": " + std::to_string(ended) + " of " +
-                               std::to_string(source.splits.size()) + " splits are done, " +
-                               std::to_string(begun) + " under way");
-    }
   }
 
   stream::JobOptions GraphRunOptions() {
@@ -171,6 +169,8 @@ class Runner {
     run.coordinator.timeout_ms = options.checkpoint_timeout_ms;
     run.coordinator.async_snapshots = options.state_async_snapshots;
     run.coordinator.foreign_cut = foreign_ != nullptr;
+    // Not before: a start that fails must leave the saved job free to go on.
+    if (saved_sinks_) run.coordinator.before_start = [this] { return saved_sinks_->TakeOver(); };
     run.coordinator.steps = &steps_;
     run.coordinator.persist_threads = std::max<size_t>(
         1, std::min<size_t>(spec_.parallelism, std::thread::hardware_concurrency()));
@@ -188,6 +188,7 @@ class Runner {
   stream::StepFile steps_;
   std::unique_ptr<checkpoint::CheckpointStore> store_;
   std::unique_ptr<ForeignCut> foreign_;
+  std::optional<SavedSinks> saved_sinks_;
   std::shared_ptr<const checkpoint::Cut> cut_;
 };
 
@@ -281,6 +282,12 @@ Result<std::unique_ptr<checkpoint::CutReader>> OpenPlanned(env::FileSystem* file
   return checkpoint::CutReader::Open(files, place, chosen.id);
 }
 
+/// The deployment of a place, which a start that failed may have made; else a name of none.
+std::string DeploymentAt(env::FileSystem* files, const std::string& place) {
+  const Result<checkpoint::Place> opened = checkpoint::OpenPlace(files, place);
+  return opened.ok() && opened->identity ? opened->identity->deployment_id : std::string();
+}
+
 /// Beginning with another place's cut needs a place without one.
 Status AddTarget(env::FileSystem* files, const std::string& place, RestorePlan* plan) {
   const Result<checkpoint::Place> target = checkpoint::OpenPlace(files, place);
@@ -327,6 +334,12 @@ Result<PlannedRestore> PlanJobRestore(const JobSpec& spec) {
     CAIRN_ASSIGN_OR_RETURN(planned.plan,
                            PlanRestore(saved, cut->manifest(), job->built.pipeline, slots,
                                        job->options.state_key_groups, spec.consent));
+    CAIRN_ASSIGN_OR_RETURN(
+        const SavedSinks saved_sinks,
+        SavedSinks::Make(saved, planned.plan.given_up_sinks, cut->place().identity->deployment_id,
+                         DeploymentAt(files, job->place), files));
+    CAIRN_ASSIGN_OR_RETURN(const std::shared_ptr<const checkpoint::Cut> loaded, cut->AsCut());
+    TryRestore(*loaded, saved_sinks, *job, &planned.plan);
     if (!origin.place.empty()) {
       CAIRN_RETURN_IF_ERROR(AddTarget(files, job->place, &planned.plan));
       return planned;

@@ -149,4 +149,44 @@ Result<std::unique_ptr<stream::OperatorFactory>> MakeOperator(const stream::Plan
   return std::visit(Maker{input, input_updates}, node);
 }
 
+namespace {
+
+/// Place of a sort column in the input: a column may be renamed.
+Json SortOf(const Json& definition) {
+  Json sort = Json::array();
+  for (const Json& column : definition.value("sort", Json::array())) {
+    size_t index = 0;
+    for (const Json& input : definition.value("input", Json::array())) {
+      if (input.value("name", "") == column.value("column", "")) break;
+      ++index;
+    }
+    sort.push_back({index, column.value("descending", false), column.value("nulls_first", false)});
+  }
+  return sort;
+}
+
+Status CheckSavedRanks(const Json& saved, const Json& now) {
+  if (SortOf(saved) != SortOf(now)) {
+    return Status::InvalidArgument(
+        "its rows were ranked in another order, so those that rank now were not all kept");
+  }
+  const auto saved_limit = saved.value("limit", int64_t{0});
+  const auto limit = now.value("limit", int64_t{0});
+  if (limit >= saved_limit) return {};
+  return Status::InvalidArgument("it keeps " + std::to_string(limit) +
+                                 " rows of each partition, and up to " +
+                                 std::to_string(saved_limit) + " were saved");
+}
+
+}  // namespace
+
+Status CheckSavedState(const std::string& saved_identity, const std::string& identity) {
+  const Json saved = Json::parse(saved_identity, nullptr, /*allow_exceptions=*/false);
+  const Json now = Json::parse(identity, nullptr, /*allow_exceptions=*/false);
+  if (!saved.is_object() || !now.is_object()) return {};
+  const bool ranked =
+      now.value("operator", "") == "top-n" && saved.value("operator", "") == "top-n";
+  return ranked ? CheckSavedRanks(saved, now) : Status();  // columns tell all else
+}
+
 }  // namespace cairn::operators

@@ -6,6 +6,7 @@
 #include <arrow/type_fwd.h>
 
 #include <memory>
+#include <string>
 
 #include "cairn/status.h"
 #include "stream/operator.h"
@@ -21,5 +22,11 @@ namespace cairn::operators {
 Result<std::unique_ptr<stream::OperatorFactory>> MakeOperator(const stream::PlanNode& node,
                                                               std::shared_ptr<arrow::Schema> input,
                                                               bool input_updates);
+
+/// Check that state saved by an operator of identity `saved` can serve one of identity `now`, whose
+/// definition is another. What passes may still mean something else; what does not never serves.
+///
+/// Errors:   kInvalidArgument: why.
+Status CheckSavedState(const std::string& saved, const std::string& now);
 
 }  // namespace cairn::operators

@@ -98,6 +98,25 @@ TEST(OperatorFactoryTest, IdentityChangesWithWhatDecidesTheState) {
   EXPECT_NE(Make(function)->Identity(), Make(Group())->Identity());
 }
 
+TEST(OperatorFactoryTest, SavedRanksServeTheSameOrderAndAsManyRows) {
+  const std::string saved = Make(Top())->Identity();
+  const auto serves = [&saved](const stream::TopNNode& node) {
+    return CheckSavedState(saved, Make(node)->Identity()).ok();
+  };
+  stream::TopNNode more = Top();
+  more.limit = Top().limit + 1;
+  EXPECT_TRUE(serves(more));
+  stream::TopNNode fewer = Top();
+  fewer.limit = Top().limit - 1;
+  EXPECT_FALSE(serves(fewer));
+  stream::TopNNode direction = Top();
+  direction.sort[0].descending = !direction.sort[0].descending;
+  EXPECT_FALSE(serves(direction));
+  stream::TopNNode nulls = Top();
+  nulls.sort[0].nulls_first = !nulls.sort[0].nulls_first;
+  EXPECT_FALSE(serves(nulls));
+}
+
 TEST(OperatorFactoryTest, RefusesAnUnboundExpression) {
   stream::CalcNode node = Moves();
   node.projections = {arrow::compute::field_ref("price")};

@@ -43,7 +43,7 @@ std::string Named(base::CheckpointId id) { return "checkpoint " + std::to_string
 
 Coordinator::Coordinator(CoordinatorOptions options, checkpoint::CheckpointStore* store,
                          std::vector<NamedSink> sinks, JobControl control)
-    : options_(options),
+    : options_(std::move(options)),
       clock_(options.clock != nullptr ? options.clock : env::SystemClock()),
       store_(store),
       sinks_(std::move(sinks)),
@@ -118,7 +118,9 @@ Result<JobOutcome> Coordinator::Run(const checkpoint::Cut* cut) {
       last_commit_unix_ms_ = cut->timestamp_ms();
     }
   }
-  if (Status status = AwaitReady(cut); status.ok()) {
+  Status ready = AwaitReady(cut);
+  if (ready.ok() && options_.before_start) ready = options_.before_start();
+  if (ready.ok()) {
     PostAll({Control::Kind::kStart});
     if (options_.interval_ms > 0 && store_ != nullptr) {
       next_trigger_ns_ = clock_->MonotonicNanos() + options_.interval_ms * kNanosPerMilli;
@@ -127,7 +129,7 @@ Result<JobOutcome> Coordinator::Run(const checkpoint::Cut* cut) {
     }
     Loop();
   } else {
-    Fail(std::move(status));
+    Fail(std::move(ready));
   }
   // The persist thread may still be at work for an attempt of a job that failed beside it: what it
   // decides must be known before the sinks and the store go.

@@ -23,6 +23,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -52,6 +53,9 @@ struct CoordinatorOptions {
   bool async_snapshots = true;
   /// The cut to restore is not of the store, so the first checkpoint saves all state.
   bool foreign_cut = false;
+  /// Called once when all state is restored, before any row is read; may be null. An error ends the
+  /// job.
+  std::function<Status()> before_start;
   env::Clock* clock = nullptr;  ///< null = SystemClock()
   StepFile* steps = nullptr;    ///< may be null
   size_t persist_threads = 2;

@@ -19,8 +19,12 @@ namespace {
 class JobBuilder {
  public:
   JobBuilder(const JobGraph& graph, const JobOptions& options, bool checkpoints,
-             TaskListener* listener)
-      : graph_(graph), options_(options), checkpoints_(checkpoints), listener_(listener) {
+             TaskListener* listener, decltype(JobControl::log) log)
+      : graph_(graph),
+        options_(options),
+        checkpoints_(checkpoints),
+        listener_(listener),
+        log_(std::move(log)) {
     CountInputs();
   }
 
@@ -124,6 +128,9 @@ class JobBuilder {
     }
     Result<std::vector<SplitProgress>> splits = stage.source->Discover(saved);
     if (!splits.ok()) return splits.status().WithContext("source " + stage.source_name);
+    if (cut != nullptr && log_) {
+      log_(LogLevel::kInfo, "source " + stage.source_name + ": " + DescribeSplits(saved, *splits));
+    }
     std::vector<std::vector<SplitProgress>> shares = ShareOut(*std::move(splits));
     std::vector<std::unique_ptr<SourceReader>> readers;
     for (std::vector<SplitProgress>& share : shares) {
@@ -151,6 +158,7 @@ class JobBuilder {
   const JobOptions& options_;
   const bool checkpoints_;
   TaskListener* const listener_;
+  const decltype(JobControl::log) log_;
   std::vector<size_t> inputs_;  ///< exchanges that lead to each stage
   std::vector<size_t> first_task_;
   std::vector<size_t> next_channel_;
@@ -177,8 +185,8 @@ Status RecoverSinks(const std::vector<NamedSink>& sinks, const checkpoint::Cut* 
         for (const auto& piece : prepared.pieces) committed.push_back(piece.descriptor);
       }
     }
-    sink.sink->BeginAt(cut != nullptr ? cut->id() : base::CheckpointId());
-    CAIRN_RETURN_IF_ERROR(sink.sink->Recover(committed).WithContext("sink " + sink.uid));
+    const base::CheckpointId id = cut != nullptr ? cut->id() : base::CheckpointId();
+    CAIRN_RETURN_IF_ERROR(sink.sink->Recover(id, committed).WithContext("sink " + sink.uid));
   }
   return {};
 }
@@ -213,10 +221,12 @@ Result<JobOutcome> RunGraphUnguarded(const JobGraph& graph, const JobOptions& op
                                      const std::shared_ptr<const checkpoint::Cut>& cut,
                                      JobControl control) {
   std::vector<NamedSink> sinks = SinksOf(graph);
-  CAIRN_RETURN_IF_ERROR(RecoverSinks(sinks, cut.get()));
+  // What another deployment prepared is not in these sinks' name.
+  CAIRN_RETURN_IF_ERROR(RecoverSinks(sinks, options.coordinator.foreign_cut ? nullptr : cut.get()));
   std::optional<JobBuilder> builder;  // outlives the coordinator, whose persist thread uses tasks
+  const auto log = control.log;
   Coordinator coordinator(options.coordinator, store, std::move(sinks), std::move(control));
-  builder.emplace(graph, options, store != nullptr, &coordinator);
+  builder.emplace(graph, options, store != nullptr, &coordinator, log);
   CAIRN_RETURN_IF_ERROR(builder->Build(cut));
   std::vector<Task*> tasks;
   for (const auto& task : builder->tasks()) tasks.push_back(task.get());

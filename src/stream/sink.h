@@ -16,6 +16,12 @@
 
 namespace cairn::stream {
 
+/// Whose files and transactions a sink's are.
+struct SinkWriterId {
+  std::string name;  ///< of one sink of one deployment: unique, and the same after a restart
+  uint64_t run = 0;  ///< grows with every start of that deployment
+};
+
 /// Write the rows of one sink subtask.
 ///
 /// Threads:  its subtask's only.
@@ -51,25 +57,39 @@ class Sink {
   /// Errors:   kCorruption when prepared rows are gone and were not committed.
   virtual Status Commit(const std::vector<std::string>& descriptors) = 0;
 
-  /// At start, before any writer: commit the descriptors of the recovered checkpoint and remove
-  /// what any later, undecided attempt of this job left behind.
+  /// At start, before any writer, when the run begins with checkpoint `id` of this deployment (0 =
+  /// with none): commit its descriptors and remove what any later, undecided attempt left behind.
   ///
   /// Errors:   as Commit · kInvalidArgument when another deployment took this one's place over, or
-  ///           rows of a newer checkpoint are published already.
-  virtual Status Recover(const std::vector<std::string>& committed) = 0;
-
-  /// Go on from a checkpoint of another deployment, whose writer id of this sink is given: from
-  /// Recover on, that deployment publishes nothing more here, nor does a third one that goes on
-  /// from it. Called before Recover.
-  virtual void TakeOverFrom(const std::string& writer_id) { (void)writer_id; }
-
-  /// The checkpoint that this run begins with, by the ids of the deployment that made it; 0 = none.
-  /// Recover then refuses when rows of a newer one are published here: they would come again.
-  /// Called before Recover.
-  virtual void BeginAt(base::CheckpointId id) { (void)id; }
+  ///           rows of a newer checkpoint are published already: they would come again.
+  virtual Status Recover(base::CheckpointId id, const std::vector<std::string>& committed) = 0;
 
   /// What of this sink belongs to the pipeline's identity: JSON text without credentials.
   virtual std::string Identity() const = 0;
+};
+
+/// A sink as another deployment had it, from whose checkpoint this run goes on.
+class SavedSink {
+ public:
+  virtual ~SavedSink() = default;
+
+  /// Whether this run may go on from that deployment's checkpoint `id`. Writes nothing.
+  ///
+  /// Errors:   kInvalidArgument when a third deployment took it over, or rows of a newer checkpoint
+  ///           are published already: they would come again.
+  virtual Status Check(base::CheckpointId id) const = 0;
+
+  /// Check, and commit the descriptors of the checkpoint, as that deployment would have itself.
+  /// Idempotent.
+  ///
+  /// Errors:   as Check and Sink::Commit.
+  virtual Status Recover(base::CheckpointId id, const std::vector<std::string>& committed) = 0;
+
+  /// From now on that deployment publishes nothing more here, nor does a third one that goes on
+  /// from it. Called before this run commits anything of its own. Idempotent.
+  ///
+  /// Durable:  yes, on return.
+  virtual Status TakeOver() = 0;
 };
 
 }  // namespace cairn::stream

@@ -20,8 +20,13 @@ struct SplitProgress {
   std::string split;     ///< stable across runs and parallelism, e.g. "bids.ndjson#0"
   std::string position;  ///< e.g. {"offset":1024,"rows":7}; empty = not begun
   bool ended = false;
+  bool is_new = false;  ///< set by Source::Discover: not among the saved ones
   friend bool operator==(const SplitProgress&, const SplitProgress&) = default;
 };
+
+/// "12 of 32 splits done, 3 under way, 2 new": what Source::Discover found for `saved` progress.
+std::string DescribeSplits(const std::vector<SplitProgress>& saved,
+                           const std::vector<SplitProgress>& found);
 
 /// Read the splits of one source subtask, one after another or interleaved.
 ///
@@ -54,7 +59,8 @@ class Source {
 
   /// Find the splits there are now, in a stable order, and check each against `saved` progress.
   ///
-  /// Shape:    saved splits have their saved progress, new ones none; in order of event time.
+  /// Shape:    saved splits have their saved progress, new ones none and is_new; in order of event
+  ///           time.
   /// Errors:   kNotFound (no such file) · kInvalidArgument (a file shrank or changed since it was
   ///           read: names it).
   virtual Result<std::vector<SplitProgress>> Discover(const std::vector<SplitProgress>& saved) = 0;

@@ -185,7 +185,7 @@ class MemorySink final : public Sink {
     return {};
   }
 
-  Status Recover(const std::vector<std::string>& committed) override {
+  Status Recover(base::CheckpointId, const std::vector<std::string>& committed) override {
     CAIRN_RETURN_IF_ERROR(Commit(committed));
     std::lock_guard lock(mutex_);
     std::erase_if(prepared_, [&](const auto& entry) { return !committed_.contains(entry.first); });
@@ -333,6 +333,7 @@ class MemoryStore final : public checkpoint::CheckpointStore {
   }
   uint64_t slot_hash_seed() const override { return 1; }
   const std::string& deployment_id() const override { return deployment_id_; }
+  base::CheckpointId first_id() const override { return base::CheckpointId(1); }
   env::StoreUse use() const override { return {}; }
   uint64_t expected_bytes() const override { return 0; }
   const std::vector<std::string>& notes() const override { return notes_; }
