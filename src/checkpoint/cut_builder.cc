@@ -69,9 +69,10 @@ class SortedTable final : public StateTable {
   RowMerge* merge_;
 };
 
-/// An id that no prepared row of the other place's checkpoints is newer than.
-Result<base::CheckpointId> TakeId(CheckpointStore* store, const std::vector<PreparedSink>& sinks) {
-  base::CheckpointId newest(1);
+/// An id that is not older than what the deployment's sinks may have published.
+Result<base::CheckpointId> TakeId(CheckpointStore* store, base::CheckpointId origin,
+                                  const std::vector<PreparedSink>& sinks) {
+  base::CheckpointId newest = std::max(origin, base::CheckpointId(1));
   for (const PreparedSink& sink : sinks) {
     for (const PreparedPiece& piece : sink.pieces) newest = std::max(newest, piece.checkpoint);
   }
@@ -93,6 +94,15 @@ Result<Place> UnusedPlace(env::FileSystem* files, const std::string& directory) 
 }
 
 }  // namespace
+
+Status GoOnFrom(const CutReader& cut, CutBuilderOptions* options) {
+  CAIRN_ASSIGN_OR_RETURN(const auto loaded, cut.AsCut());
+  options->sources = loaded->sources();
+  options->sinks = loaded->sinks();
+  if (cut.place().identity) options->deployment_id = cut.place().identity->deployment_id;
+  options->origin = loaded->id();
+  return {};
+}
 
 Status RefuseUsedPlace(env::FileSystem* files, const std::string& directory) {
   return UnusedPlace(files, directory).status();
@@ -159,15 +169,18 @@ Result<base::CheckpointId> CutBuilder::Write(const std::vector<uint64_t>& rows) 
   store_options.pipeline = options_.pipeline;
   store_options.key_groups = options_.key_groups;
   store_options.slot_hash_seed = seed_;
+  store_options.deployment_id = options_.deployment_id;
   store_options.fresh = true;
   store_options.clock = options_.clock;
   store_options.random = options_.random;
   CAIRN_ASSIGN_OR_RETURN(const auto store,
                          OpenStoreAt(options_.files, options_.place, store_options));
   CAIRN_RETURN_IF_ERROR(store->Recover().status());
-  if (store->slot_hash_seed() != seed_) {
+  const std::string& deployment_id = options_.deployment_id;
+  if (store->slot_hash_seed() != seed_ ||
+      (!deployment_id.empty() && store->deployment_id() != deployment_id)) {
     return Status::InvalidArgument(
-        fmt::format("'{}' was made by another process meanwhile", options_.place));
+        fmt::format("'{}' was begun by another job; choose a new place", options_.place));
   }
   CAIRN_ASSIGN_OR_RETURN(const auto merge, sorter_->Merge());
   std::vector<std::unique_ptr<SortedTable>> tables;
@@ -183,7 +196,8 @@ Result<base::CheckpointId> CutBuilder::Write(const std::vector<uint64_t>& rows) 
   }
   if (!subtask.tables.empty()) subtask.view = domain->Capture();
   captured.subtasks.push_back(std::move(subtask));
-  CAIRN_ASSIGN_OR_RETURN(const base::CheckpointId id, TakeId(store.get(), captured.sinks));
+  CAIRN_ASSIGN_OR_RETURN(const base::CheckpointId id,
+                         TakeId(store.get(), options_.origin, captured.sinks));
   InlineExecutor executor;
   CAIRN_ASSIGN_OR_RETURN(const PersistedCut persisted, store->Persist(id, captured, &executor));
   if (merge->row() != nullptr ||

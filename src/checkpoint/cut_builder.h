@@ -21,6 +21,7 @@
 #include "cairn/state_table.h"
 #include "cairn/status.h"
 #include "checkpoint/cut.h"
+#include "checkpoint/inspect.h"
 #include "checkpoint/row_sorter.h"
 #include "env/clock.h"
 #include "env/file_system.h"
@@ -35,9 +36,17 @@ struct CutBuilderOptions {
   Pipeline pipeline;                   ///< the job the cut is for
   std::vector<SourceOffsets> sources;  ///< where it goes on; empty = from the beginning
   std::vector<PreparedSink> sinks;
+  /// The deployment that goes on with the cut, and its checkpoint that the rows are of: its sinks
+  /// know by them what they have published. Empty and 0 = of a job that never ran.
+  std::string deployment_id;
+  base::CheckpointId origin;
   env::Clock* clock = nullptr;    ///< null = SystemClock()
   env::Random* random = nullptr;  ///< null = SystemRandom()
 };
+
+/// Let the job of `cut` go on with what is built: its offsets, what its sinks prepared, its
+/// deployment.
+Status GoOnFrom(const CutReader& cut, CutBuilderOptions* options);
 
 struct BuiltCut {
   base::CheckpointId id;

@@ -125,9 +125,7 @@ Result<std::unique_ptr<SavepointWriter>> CreateSavepoint(env::FileSystem* files,
     CAIRN_ASSIGN_OR_RETURN(
         const auto cut, CutReader::Open(files, options.like, IdOrNewest(options.like_checkpoint)));
     CAIRN_ASSIGN_OR_RETURN(build.pipeline, PipelineOfCut(files, *cut));
-    CAIRN_ASSIGN_OR_RETURN(const auto loaded, cut->AsCut());
-    build.sources = loaded->sources();
-    build.sinks = loaded->sinks();
+    CAIRN_RETURN_IF_ERROR(GoOnFrom(*cut, &build));
     build.key_groups = cut->manifest().key_groups;
   }
   if (options.key_groups > kMaxKeyGroups) {

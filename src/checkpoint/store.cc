@@ -181,7 +181,7 @@ Status Store::MakePlace() {
   }
   if (!place_.identity) {
     format::DeploymentIdentity identity;
-    identity.deployment_id = NewUuid();
+    identity.deployment_id = options_.deployment_id.empty() ? NewUuid() : options_.deployment_id;
     identity.created_ms = static_cast<uint64_t>(options_.clock->UnixMillis());
     identity.pipeline_name = options_.pipeline.job;
     identity.slot_hash.seed =

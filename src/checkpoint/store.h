@@ -69,6 +69,8 @@ struct StoreOptions {
   std::shared_ptr<const MigrationRegistry> migrations;
   /// Slot-hash seed of a place that is made; nothing = drawn.
   std::optional<uint64_t> slot_hash_seed;
+  /// Of a place that is made: the deployment that it goes on with; empty = a new one.
+  std::string deployment_id;
   /// Called at the start of every step, on the thread that runs it.
   std::function<void(Step)> observer;
   /// Parts of objects on their way to a bucket at once.

@@ -16,14 +16,6 @@
 namespace cairn::cli {
 namespace {
 
-/// Progress of the sources, and what the sinks prepared.
-Status TakeProgress(const checkpoint::CutReader& cut, checkpoint::CutBuilderOptions* options) {
-  CAIRN_ASSIGN_OR_RETURN(const auto loaded, cut.AsCut());
-  options->sources = loaded->sources();
-  options->sinks = loaded->sinks();
-  return {};
-}
-
 Status CheckImport(const ImportOptions& options) {
   if (!options.like.empty() && !options.job.file.empty()) {
     return Status::InvalidArgument(
@@ -58,7 +50,7 @@ Result<ExitCode> ImportState(env::FileSystem* files, const ImportOptions& option
       return Status::InvalidArgument("--like must name a checkpoint place, not a snapshot file");
     }
     CAIRN_ASSIGN_OR_RETURN(declared, DeclarationOfCut(files, *like->cut()));
-    CAIRN_RETURN_IF_ERROR(TakeProgress(*like->cut(), &build));
+    CAIRN_RETURN_IF_ERROR(checkpoint::GoOnFrom(*like->cut(), &build));
   } else if (!options.job.file.empty()) {
     CAIRN_ASSIGN_OR_RETURN(declared, DeclarationOfJob(files, options.job));
   }

@@ -233,23 +233,21 @@ class Takeover {
         if (!options_.drop) Object(one, "--drop leaves out its progress");
       }
     }
-    CAIRN_ASSIGN_OR_RETURN(const auto loaded, cut.AsCut());
-    for (const checkpoint::SourceOffsets& source : loaded->sources()) {
-      if (!lost_sources.contains(source.source)) build_->sources.push_back(source);
-    }
-    for (const checkpoint::PreparedSink& sink : loaded->sinks()) {
+    CAIRN_RETURN_IF_ERROR(checkpoint::GoOnFrom(cut, build_));
+    std::erase_if(build_->sources, [&](const checkpoint::SourceOffsets& source) {
+      return lost_sources.contains(source.source);
+    });
+    std::erase_if(build_->sinks, [&](const checkpoint::PreparedSink& sink) {
       const bool changed = changed_sinks.contains(sink.sink);
-      if (!changed && !lost_sinks.contains(sink.sink)) {
-        build_->sinks.push_back(sink);
-        continue;
-      }
+      if (!changed && !lost_sinks.contains(sink.sink)) return false;
       if (changed && !options_.accept_changes) {
         Object({"sink", sink.sink, "changed, and the checkpoint lists rows that it prepared"},
                "run the saved job once more, which publishes them, then --accept-changes");
       }
       fmt::print(stderr, "cairn: sink {}: the rows it prepared are left to the saved job\n",
                  sink.sink);
-    }
+      return true;
+    });
     return objections_.empty() ? Status() : Status::InvalidArgument(objections_);
   }
 

@@ -133,10 +133,12 @@ class GroupAggregate final : public stream::Operator {
   /// Without GROUP BY there is one result, also of no rows.
   Status EndInput(stream::Collector* out) override {
     if (!is_global() || !owns_global_ || table_->size() > 0) return {};
-    CAIRN_RETURN_IF_ERROR(table_->Update(kGlobalKey, [this](Value& value, bool) {
+    CAIRN_RETURN_IF_ERROR(table_->Update(kGlobalKey, [&layout = layout_](Value& value, bool) {
       if constexpr (kIsBoxed<Value>) {
-        value.bytes.assign(layout_.cell_bytes(), '\0');
-        value.texts.assign(layout_.texts(), {});
+        value.bytes.assign(layout.cell_bytes(), '\0');
+        value.texts.assign(layout.texts(), {});
+      } else {
+        (void)layout;
       }
     }));
     after_.assign(layout_.cell_bytes(), '\0');

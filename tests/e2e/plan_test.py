@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A changed job begins with the checkpoint of the saved one: what it takes over, and what it refuses to lose."""
 import json
+import shutil
 import unittest
 
 from harness import EndToEndTest, bid_table, bids_relation, connect, make_bids, netted, sink_table
@@ -150,6 +151,28 @@ class PlanTest(EndToEndTest):
             counts[ttl] = slot["live"]
             self.assertEqual(slot["live"] + slot["expired"], slot["rows"])
         self.assertGreater(counts["7200s"], counts["1ms"])
+
+    def test_of_a_place_and_the_one_made_from_it_only_one_goes_on(self):
+        more = "--like", "job.cairn"
+        for make, first in ((("state", "import", *more, "--to", "made.cairn"), "made.cairn"),
+                            (("state", "migrate", "job.cairn", "--job", "job.sql", "--to",
+                              "made2.cairn"), "job.cairn")):
+            with self.subTest(first=first):
+                self.cairn(*make)
+                made = make[-1]
+                other = "job.cairn" if first == made else made
+                self.more_bids()
+                # `more_bids` appends the same rows each time, which counts them again: that is right.
+                self.cairn("run", "job.sql", "--checkpoints", first)
+                done = self.cairn("run", "job.sql", "--checkpoints", other, check=False)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn("they would be published again", done.stderr)
+                self.expect_rows("counts", {"auction": "BIGINT", "n": "BIGINT"},
+                                 "SELECT auction, count(*) FROM bid GROUP BY 1")
+                # From here on the one that went on is the job's place.
+                if first != "job.cairn":
+                    shutil.rmtree(self.dir / "job.cairn")
+                    (self.dir / first).rename(self.dir / "job.cairn")
 
     def test_without_from_the_plan_is_of_the_jobs_own_place(self):
         done = self.cairn("run", "job.sql", "--plan")
