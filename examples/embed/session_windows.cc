@@ -7,77 +7,15 @@
 //
 //   session_windows run examples/embed/sessions.sql
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <vector>
 
 #include "cairn/operator.h"
+#include "open_sessions.h"
 
 /// Columns of the input (user_id, clicked) and of the output (user_id, started, ended, clicks).
 enum InputColumn : size_t { kUser, kClicked };
 enum OutputColumn : size_t { kOutUser, kOutStarted, kOutEnded, kOutClicks };
-
-constexpr int64_t kGapUs = 60'000'000;
-
-struct Session {
-  int64_t first_us;
-  int64_t last_us;
-  int64_t clicks;
-
-  /// When the watermark says that no click joins it any more.
-  int64_t end_ms() const { return (last_us + kGapUs + 999) / 1000; }
-};
-
-/// The sessions of a user that are not over: a later one may begin before an earlier one's end is
-/// certain.
-struct OpenSessions {
-  int64_t user = 0;
-  std::vector<Session> sessions;
-
-  void Add(Session added) {
-    const auto joins = [&added](const Session& session) {
-      return added.first_us < session.last_us + kGapUs && session.first_us < added.last_us + kGapUs;
-    };
-    // One click may join two sessions, no more: each that it meets makes `added` grow.
-    for (auto found = std::find_if(sessions.begin(), sessions.end(), joins);
-         found != sessions.end(); found = std::find_if(sessions.begin(), sessions.end(), joins)) {
-      added.first_us = std::min(added.first_us, found->first_us);
-      added.last_us = std::max(added.last_us, found->last_us);
-      added.clicks += found->clicks;
-      sessions.erase(found);
-    }
-    sessions.push_back(added);
-  }
-};
-
-/// How they are saved: the user, then one session after the other.
-template <>
-struct cairn::Codec<OpenSessions> {
-  static constexpr std::string_view kName = "open-sessions";
-  size_t EncodedSize(const OpenSessions& value) const {
-    return sizeof(value.user) + value.sessions.size() * sizeof(Session);
-  }
-  void Encode(const OpenSessions& value, char* out) const {
-    std::memcpy(out, &value.user, sizeof(value.user));
-    std::memcpy(out + sizeof(value.user), value.sessions.data(),
-                value.sessions.size() * sizeof(Session));
-  }
-  cairn::Result<OpenSessions> Decode(std::string_view bytes) const {
-    OpenSessions value;
-    if (bytes.size() < sizeof(value.user) ||
-        (bytes.size() - sizeof(value.user)) % sizeof(Session) != 0) {
-      return cairn::Status::Corruption("these are no sessions");
-    }
-    std::memcpy(&value.user, bytes.data(), sizeof(value.user));
-    bytes.remove_prefix(sizeof(value.user));
-    value.sessions.resize(bytes.size() / sizeof(Session));
-    std::memcpy(value.sessions.data(), bytes.data(), bytes.size());
-    return value;
-  }
-  size_t MemoryBytes(const OpenSessions& value) const {
-    return value.sessions.capacity() * sizeof(Session);
-  }
-};
 
 class Sessions final : public cairn::Operator {
  public:
