@@ -43,7 +43,8 @@ class BroadcastState final : public StateTable {
     }
     return std::optional<V>(*std::move(value));
   }
-  bool Clear() { return rows_.Erase({}); }
+  /// Remove the value, as every subtask does; false when there was none.
+  bool Clear() { return rows_.EraseAll({}); }
 
   const SlotDescriptor& descriptor() const override { return rows_.descriptor(); }
   KeyGroupRange key_groups() const override { return rows_.key_groups(); }

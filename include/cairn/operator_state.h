@@ -56,6 +56,10 @@ class OperatorStateTable final : public StateTable {
   /// Remove the own row; false when there was none. Peers' rows stay.
   bool Erase(std::string_view logical_key);
 
+  /// Remove every row of `logical_key`, the peers' too: for what all subtasks change alike. False
+  /// when there was none.
+  bool EraseAll(std::string_view logical_key);
+
   /// The own row's value, else that of the peer's row of the lowest subtask. Valid until the next
   /// change.
   std::optional<std::string_view> Find(std::string_view logical_key) const;

@@ -68,6 +68,15 @@ bool OperatorStateTable::Erase(std::string_view logical_key) {
   return rows_.Erase(OwnKey(logical_key));
 }
 
+bool OperatorStateTable::EraseAll(std::string_view logical_key) {
+  std::vector<std::string> found;
+  rows_.ScanNow(key_groups(), [&](const Bytes& key, const std::string&) {
+    if (key.view().substr(kOwnerBytes) == logical_key) found.push_back(key.ToString());
+  });
+  for (const std::string& key : found) rows_.Erase(key);
+  return !found.empty();
+}
+
 std::optional<std::string_view> OperatorStateTable::Find(std::string_view logical_key) const {
   if (const std::string* own = rows_.Find(OwnKey(logical_key))) return *own;
   std::optional<OperatorStateRow> best;

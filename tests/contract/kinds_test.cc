@@ -501,5 +501,31 @@ TEST(BroadcastStateTest, FiveRecoveriesAtThreeParallelismsDoNotMakeItGrow) {
   }
 }
 
+TEST(BroadcastStateTest, ClearedAfterARestoreItIsAbsentThoughPeersWereLoaded) {
+  std::vector<std::unique_ptr<MemorySink>> saved;
+  for (const uint32_t subtask : {0u, 1u}) {
+    auto domain = StateDomain::Create({});
+    BroadcastState<std::string> rules(domain.get(), Slot(), {.subtask = subtask, .parallelism = 2});
+    ASSERT_TRUE(rules.Put("rule").ok());
+    saved.push_back(std::make_unique<MemorySink>());
+    ASSERT_TRUE(rules.EncodeBase(domain->Capture(), {0, 1}, saved.back().get()).ok());
+  }
+  for (const uint32_t parallelism : {1u, 2u, 3u}) {
+    for (uint32_t subtask = 0; subtask < parallelism; ++subtask) {
+      auto domain = StateDomain::Create({});
+      BroadcastState<std::string> rules(domain.get(), Slot(),
+                                        {.subtask = subtask, .parallelism = parallelism});
+      for (const auto& sink : saved) LoadAll(*sink, &rules);
+      ASSERT_EQ(**rules.Get(), "rule");
+      EXPECT_TRUE(rules.Clear());
+      EXPECT_EQ(*rules.Get(), std::nullopt);
+      EXPECT_FALSE(rules.Clear());
+      MemorySink rows;
+      ASSERT_TRUE(rules.EncodeBase(domain->Capture(), {0, 1}, &rows).ok());
+      EXPECT_EQ(RowsOf(rows), 0u);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace cairn::kinds
