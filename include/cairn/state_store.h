@@ -55,6 +55,10 @@ inline namespace v0 {
 /// thread.
 using Executor = std::function<void(std::function<void()> task)>;
 
+class Partition;
+/// What every partition does with one event of a control stream: StateStore::Broadcast.
+using BroadcastFn = std::function<Status(Partition*)>;
+
 /// Options of a StateStore. A nested member is the option of that name: checkpoint.retained is
 /// `checkpoint.retained` of docs/running.md.
 struct StateStoreOptions {
@@ -167,12 +171,22 @@ class Partition {
   /// Join the next checkpoint with the state as it is now and `offsets`, your own bytes. The
   /// checkpoint is complete when every partition has joined it.
   ///
-  /// Shape:    offsets of at most kOffsetBytesMax.
+  /// Shape:    offsets of at most kOffsetBytesMax. Runs first what was broadcast before the
+  ///           checkpoint began.
   /// Errors:   kUnavailable: the checkpoint before is still on its way; try again later · kFenced ·
-  ///           kInvalidArgument: not recovered yet, no checkpoint place, offsets too long.
+  ///           kInvalidArgument: not recovered yet, no checkpoint place, offsets too long · as
+  ///           RunBroadcasts: this partition has not joined.
   /// Cost:     tens of microseconds at any size of the state, as it wakes the executor's thread;
   ///           nothing is copied. One checkpoint in 65,536 writes a small record.
   Result<CheckpointHandle> Checkpoint(std::string_view offsets);
+
+  /// Run what StateStore::Broadcast was given and this partition has not run, in that order. While
+  /// others have begun a checkpoint that this partition has yet to join, what came after its
+  /// beginning waits. Call it between events; returns how many were run.
+  ///
+  /// Errors:   what a function returned: it and those behind it stay, for the next call ·
+  ///           kInvalidArgument: not recovered yet, or called by such a function.
+  Result<size_t> RunBroadcasts();
 
   /// True when checkpoint.interval has passed since the last one began and Checkpoint would join.
   bool CheckpointDue() const;
@@ -269,6 +283,18 @@ class StateStore {
   Result<Partition*> OpenPartition(uint32_t index);
 
   uint32_t partitions() const;
+
+  /// Connect a control stream, such as rules, with the keyed rows of every partition: run `fn` once
+  /// in each, by its own thread, inside RunBroadcasts or Checkpoint. A checkpoint holds what `fn`
+  /// did in all partitions or in none, so `fn` writes the event, and how far the control stream was
+  /// read, to broadcast_state of its partition.
+  ///
+  /// Shape:    `fn` does not call Checkpoint or RunBroadcasts. What no checkpoint holds is gone
+  /// with
+  ///           the process: read it again. It waits in memory until every partition has run it.
+  /// Threads:  any; `fn` is called by several threads at once. Broadcasts of one thread keep their
+  ///           order, and all partitions have the same.
+  void Broadcast(BroadcastFn fn);
 
   /// Partition that owns a key: that of its key group.
   template <class K>

@@ -189,6 +189,36 @@ std::optional<uint64_t> Core::committed_epoch(uint32_t index) const {
   return members_[index].committed_epoch;
 }
 
+// --- broadcasts ---------------------------------------------------------------------------------
+
+void Core::Broadcast(BroadcastFn fn) {
+  auto shared = std::make_shared<const BroadcastFn>(std::move(fn));
+  std::lock_guard lock(mutex_);
+  broadcasts_.push_back(std::move(shared));
+}
+
+std::shared_ptr<const BroadcastFn> Core::NextBroadcast(uint32_t index) const {
+  std::lock_guard lock(mutex_);
+  const bool is_awaited = attempt_ != nullptr && attempt_->phase == Attempt::Phase::kGathering &&
+                          !attempt_->joined[index].has_value();
+  const uint64_t end = is_awaited ? attempt_->broadcasts : broadcasts_gone_ + broadcasts_.size();
+  const uint64_t next = members_[index].broadcasts_run;
+  return next < end ? broadcasts_[next - broadcasts_gone_] : nullptr;
+}
+
+void Core::NoteBroadcast(uint32_t index) {
+  std::shared_ptr<const BroadcastFn> gone;  // what it captured is destroyed without the lock
+  std::lock_guard lock(mutex_);
+  ++members_[index].broadcasts_run;
+  const bool all_have = std::all_of(members_.begin(), members_.end(), [this](const Member& each) {
+    return each.broadcasts_run > broadcasts_gone_;
+  });
+  if (!all_have) return;
+  gone = std::move(broadcasts_.front());
+  broadcasts_.pop_front();
+  ++broadcasts_gone_;
+}
+
 // --- joining ------------------------------------------------------------------------------------
 
 Status Core::WhyNotJoin(uint32_t index) const {
@@ -227,6 +257,10 @@ Result<std::shared_ptr<Attempt>> Core::Join(uint32_t index, StateDomain* domain,
       attempt_->started_ns = last_start_ns_ = clock_->MonotonicNanos();
       attempt_->joined.resize(members_.size());
       attempt_->missing = members_.size();
+      attempt_->broadcasts = broadcasts_gone_ + broadcasts_.size();
+    }
+    if (members_[index].broadcasts_run < attempt_->broadcasts) {
+      return std::shared_ptr<Attempt>(nullptr);
     }
     attempt = attempt_;
     Joined joined;
@@ -449,6 +483,7 @@ Status Core::Wait(Attempt* attempt) {
 
 void Core::Close() {
   Ended ended;
+  std::deque<std::shared_ptr<const BroadcastFn>> never_run;
   {
     std::unique_lock lock(mutex_);
     closed_ = true;
@@ -459,6 +494,7 @@ void Core::Close() {
       ended =
           FinishLocked(attempt_, Status::Cancelled("the store was closed before it was persisted"));
     }
+    never_run.swap(broadcasts_);
     cut_.reset();
     store_.reset();  // gives the place back though handles may live on
   }

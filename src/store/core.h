@@ -9,10 +9,13 @@
 //  1. At most one attempt is current: gathering, then ready, persisting, done. Only a done attempt
 //     gives way to the next.
 //  2. A partition's committed epoch moves only when a cut that holds its view was decided.
+//  3. A partition joins an attempt when it has run exactly the broadcasts that were posted before
+//     the attempt began.
 #pragma once
 
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -59,6 +62,7 @@ struct Attempt {
   Phase phase = Phase::kGathering;
   std::vector<std::optional<Joined>> joined;  ///< by partition
   size_t missing = 0;
+  uint64_t broadcasts = 0;  ///< how many had been posted when it began
   Status status;
   std::vector<std::function<void(const Status&)>> callbacks;
 };
@@ -70,6 +74,7 @@ struct Member {
   std::vector<const StateTable*> tables;  ///< after Recover
   /// Of the last committed cut; after a restore, of a view captured right after it.
   std::optional<uint64_t> committed_epoch;
+  uint64_t broadcasts_run = 0;
   checkpoint::LoadReceipt receipt;
 };
 
@@ -82,6 +87,7 @@ struct PartitionState {
   std::map<std::string, std::unique_ptr<RuntimeContext>, std::less<>> operators;
   bool sealed = false;         ///< Recover was called: no more declarations
   bool recovered = false;      ///< and succeeded
+  bool broadcasting = false;   ///< inside a function that was broadcast
   uint64_t applied_epoch = 0;  ///< committed epoch that the domain knows
   int64_t published_ns = 0;
 
@@ -111,6 +117,13 @@ class Core : public std::enable_shared_from_this<Core> {
   Status NoteRecovered(uint32_t index, std::vector<const StateTable*> tables,
                        std::optional<uint64_t> epoch, checkpoint::LoadReceipt receipt);
 
+  void Broadcast(BroadcastFn fn);
+  /// What partition `index` is to run next, as Partition::RunBroadcasts; null = nothing.
+  std::shared_ptr<const BroadcastFn> NextBroadcast(uint32_t index) const;
+  /// Note that `index` has run it.
+  void NoteBroadcast(uint32_t index);
+
+  /// Null: `index` has to run broadcasts before it may join.
   Result<std::shared_ptr<Attempt>> Join(uint32_t index, StateDomain* domain,
                                         std::string_view offsets);
   bool IsDue(uint32_t index) const;
@@ -166,6 +179,8 @@ class Core : public std::enable_shared_from_this<Core> {
   size_t recovered_count_ = 0;
   Status fatal_;  ///< why no checkpoint may be taken any more
   std::shared_ptr<Attempt> attempt_;
+  std::deque<std::shared_ptr<const BroadcastFn>> broadcasts_;  ///< that a partition has yet to run
+  uint64_t broadcasts_gone_ = 0;                               ///< posted before those
   int64_t last_start_ns_ = 0;
   bool closed_ = false;
   StateStoreStats stats_;

@@ -17,6 +17,18 @@ constexpr size_t kPollSteps = 1;
 /// Rows that are swept between two looks at the clock: some microseconds.
 constexpr size_t kSweepSteps = 64;
 
+/// True for as long as it lives, whichever way its scope is left.
+class RaisedFlag {
+ public:
+  explicit RaisedFlag(bool* flag) : flag_(flag) { *flag_ = true; }
+  ~RaisedFlag() { *flag_ = false; }
+  RaisedFlag(const RaisedFlag&) = delete;
+  RaisedFlag& operator=(const RaisedFlag&) = delete;
+
+ private:
+  bool* const flag_;
+};
+
 }  // namespace
 
 Status StateStoreOptions::Set(std::string_view name, std::string_view value) {
@@ -146,9 +158,30 @@ Result<CheckpointHandle> Partition::Checkpoint(std::string_view offsets) {
         std::to_string(StateStore::kOffsetBytesMax) + " are saved: keep the rest in keyed state");
   }
   ApplyCommitted();
-  CAIRN_ASSIGN_OR_RETURN(std::shared_ptr<store::Attempt> attempt,
-                         core_->Join(state_->index, state_->domain.get(), offsets));
+  std::shared_ptr<store::Attempt> attempt;
+  while (attempt == nullptr) {  // null: the checkpoint has begun and holds more than was run
+    CAIRN_RETURN_IF_ERROR(RunBroadcasts().status());
+    CAIRN_ASSIGN_OR_RETURN(attempt, core_->Join(state_->index, state_->domain.get(), offsets));
+  }
   return CheckpointHandle(core_, std::move(attempt));
+}
+
+Result<size_t> Partition::RunBroadcasts() {
+  CAIRN_RETURN_IF_ERROR(CheckThread());
+  if (!state_->recovered || state_->broadcasting) {
+    return Status::InvalidArgument("partition " + std::to_string(state_->index) +
+                                   (state_->broadcasting
+                                        ? ": a function that was broadcast runs no other"
+                                        : ": no broadcast before Recover has succeeded"));
+  }
+  const RaisedFlag broadcasting(&state_->broadcasting);
+  size_t count = 0;
+  while (const auto fn = core_->NextBroadcast(state_->index)) {
+    CAIRN_RETURN_IF_ERROR((*fn)(this));
+    core_->NoteBroadcast(state_->index);
+    ++count;
+  }
+  return count;
 }
 
 bool Partition::CheckpointDue() const { return state_->recovered && core_->IsDue(state_->index); }
@@ -261,6 +294,8 @@ Result<Partition*> StateStore::OpenPartition(uint32_t index) {
   partitions_[index].reset(new Partition(core_, index));
   return partitions_[index].get();
 }
+
+void StateStore::Broadcast(BroadcastFn fn) { core_->Broadcast(std::move(fn)); }
 
 uint32_t StateStore::partitions() const { return core_->options().partitions; }
 
