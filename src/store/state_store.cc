@@ -158,12 +158,13 @@ Result<CheckpointHandle> Partition::Checkpoint(std::string_view offsets) {
         std::to_string(StateStore::kOffsetBytesMax) + " are saved: keep the rest in keyed state");
   }
   ApplyCommitted();
-  std::shared_ptr<store::Attempt> attempt;
-  while (attempt == nullptr) {  // null: the checkpoint has begun and holds more than was run
+  for (;;) {
+    CAIRN_ASSIGN_OR_RETURN(std::shared_ptr<store::Attempt> attempt,
+                           core_->Join(state_->index, state_->domain.get(), offsets));
+    if (attempt != nullptr) return CheckpointHandle(core_, std::move(attempt));
+    // The checkpoint has begun, so what this partition has to run before it joins is settled.
     CAIRN_RETURN_IF_ERROR(RunBroadcasts().status());
-    CAIRN_ASSIGN_OR_RETURN(attempt, core_->Join(state_->index, state_->domain.get(), offsets));
   }
-  return CheckpointHandle(core_, std::move(attempt));
 }
 
 Result<size_t> Partition::RunBroadcasts() {
