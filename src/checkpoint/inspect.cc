@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "checkpoint/damage_advice.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/loaded_cut.h"
 #include "checkpoint/view_log_objects.h"
@@ -205,7 +206,10 @@ Status CutReader::OpenCut(env::FileSystem* files, const format::CutReference& cu
   for (const ObjectExtent& object : ObjectsOf(*manifest_)) {
     Status opened = objects_->Add(object);
     if (opened.ok()) continue;
-    if (!tolerate_missing) return opened;
+    if (!tolerate_missing) {
+      CAIRN_ASSIGN_OR_RETURN(const auto others, env::OpenObjects(files, directory_));
+      return AdviseOnCut(opened, others.get(), place_, cut.id);
+    }
     problems_.push_back(std::string(opened.message()));
   }
   return {};

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "checkpoint/damage_advice.h"
 #include "checkpoint/layout.h"
 
 namespace cairn::checkpoint {
@@ -30,6 +31,15 @@ Result<std::optional<T>> ReadRecord(env::ObjectStore* objects, std::string_view 
   if (!record.ok()) return record.status().WithContext(key);
   if (version != nullptr) *version = std::move(found->version);
   return std::optional<T>(*std::move(record));
+}
+
+/// A record that is made once and that nothing can make again.
+template <class T>
+Result<std::optional<T>> ReadOnceMade(env::ObjectStore* objects, std::string_view key,
+                                      Result<T> (*parse)(std::string_view)) {
+  Result<std::optional<T>> record = ReadRecord(objects, key, format::kSmallRecordBytesMax, parse);
+  if (record.status().code() != StatusCode::kCorruption) return record;
+  return Damaged(std::string(record.status().message()));
 }
 
 /// Say how far the process that has fenced this one has come.
@@ -65,17 +75,19 @@ const format::CutReference* Place::Find(base::CheckpointId id) const {
 
 Result<Place> ReadPlace(env::ObjectStore* objects) {
   Place place;
-  CAIRN_ASSIGN_OR_RETURN(place.format, ReadRecord(objects, kFormatKey, format::kSmallRecordBytesMax,
-                                                  &format::ParseStoreFormat));
+  CAIRN_ASSIGN_OR_RETURN(place.format,
+                         ReadOnceMade(objects, kFormatKey, &format::ParseStoreFormat));
   if (place.format && place.format->profile != "local") {
     return Status::InvalidArgument(
         "the place is one of several participants; a job of one process needs a place of its own");
   }
   CAIRN_ASSIGN_OR_RETURN(place.identity,
-                         ReadRecord(objects, kIdentityKey, format::kSmallRecordBytesMax,
-                                    &format::ParseDeploymentIdentity));
-  CAIRN_ASSIGN_OR_RETURN(place.head, ReadRecord(objects, kHeadKey, format::kDecisionHeadBytesMax,
-                                                &format::ParseDecisionHead, &place.head_version));
+                         ReadOnceMade(objects, kIdentityKey, &format::ParseDeploymentIdentity));
+  Result<std::optional<format::DecisionHead>> head =
+      ReadRecord(objects, kHeadKey, format::kDecisionHeadBytesMax, &format::ParseDecisionHead,
+                 &place.head_version);
+  if (!head.ok()) return AdviseOnHead(head.status(), objects);
+  place.head = *std::move(head);
   if (place.head) {
     if (!place.format) return Damaged("FORMAT is missing");
     if (!place.identity) return Damaged(std::string(kIdentityKey) + " is missing");
@@ -89,8 +101,10 @@ Result<Place> ReadPlace(env::ObjectStore* objects) {
   CAIRN_ASSIGN_OR_RETURN(const std::vector<env::ObjectInfo> content,
                          objects->List(std::string(kNodesPrefix)));
   if (!content.empty()) {
-    return Damaged(std::string(kHeadKey) + " is missing though there are checkpoints, such as " +
-                   content.front().key + "; `cairn checkpoint rebuild-head` finds it again");
+    return AdviseOnHead(Status::Corruption("damaged store: " + std::string(kHeadKey) +
+                                           " is missing though there are checkpoints, such as " +
+                                           content.front().key),
+                        objects);
   }
   if (place.identity && !place.format) return Damaged("FORMAT is missing");
   return place;
@@ -122,6 +136,13 @@ Result<format::CutReference> ChooseRestorable(const Place& place,
 }
 
 Result<std::shared_ptr<const format::CheckpointManifest>> ReadManifest(
+    env::ObjectStore* objects, const Place& place, const format::CutReference& cut) {
+  auto manifest = TryManifest(objects, place, cut);
+  if (manifest.ok()) return manifest;
+  return AdviseOnCut(manifest.status(), objects, place, cut.id);
+}
+
+Result<std::shared_ptr<const format::CheckpointManifest>> TryManifest(
     env::ObjectStore* objects, const Place& place, const format::CutReference& cut) {
   const std::string key = ManifestKey(cut.id);
   const std::string what = "checkpoint " + std::to_string(cut.id.value);

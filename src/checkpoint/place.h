@@ -50,8 +50,12 @@ Result<format::CutReference> ChooseRestorable(const Place& place,
 /// Read the manifest that `cut` names: exact length and SHA-256, then every rule of the format,
 /// then that it is of this deployment.
 ///
-/// Errors:   kCorruption (missing, damaged, another's) · kUnsupportedFormat · kUnavailable.
+/// Errors:   kCorruption (missing, damaged, another's: says which other cut can be used) ·
+///           kUnsupportedFormat · kUnavailable.
 Result<std::shared_ptr<const format::CheckpointManifest>> ReadManifest(
+    env::ObjectStore* objects, const Place& place, const format::CutReference& cut);
+/// The same for who can go on without this cut: the message says no more than what is wrong.
+Result<std::shared_ptr<const format::CheckpointManifest>> TryManifest(
     env::ObjectStore* objects, const Place& place, const format::CutReference& cut);
 
 /// Replace the head, and find out what became of the write when its answer is lost.

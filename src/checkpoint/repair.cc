@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "checkpoint/damage_advice.h"
 #include "checkpoint/inventory.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/retention.h"
@@ -14,6 +15,8 @@ namespace {
 
 /// Ids that may have been given out beyond those that left a trace: some blocks.
 constexpr uint64_t kIdMargin = 16 * format::kCheckpointIdBlock;
+constexpr std::string_view kNothingDeleted =
+    "nothing is deleted, as what a checkpoint needs is not known";
 
 /// A manifest as it lies there, without a head to say what it should be.
 Result<format::CutReference> ReadWholeCut(env::ObjectStore* objects, base::CheckpointId id,
@@ -37,6 +40,33 @@ Result<format::CutReference> ReadWholeCut(env::ObjectStore* objects, base::Check
   return reference;
 }
 
+/// What cuts need, which is not known of one that cannot be read.
+Result<Inventory> ReadableInventory(env::ObjectStore* objects, const Place& place) {
+  CAIRN_ASSIGN_OR_RETURN(Inventory inventory, TakeInventory(objects, place));
+  if (inventory.unreadable.empty()) return inventory;
+  const auto& [id, why] = inventory.unreadable.front();
+  return AdviseOnCut(why, objects, place, id).WithContext(kNothingDeleted);
+}
+
+/// The hint names the latest cut: when nothing of it is there, nothing else tells of it.
+void NoteLatest(env::ObjectStore* objects, FoundHead* found) {
+  const auto hint = objects->Get(std::string(kLatestKey), format::kSmallRecordBytesMax);
+  if (!hint.ok()) return;
+  std::string_view text = hint->bytes;
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  const std::optional<base::CheckpointId> named = IdOfKey(std::string(text) + "/");
+  if (!named || named->value == 0 || named->value > UINT64_MAX / 2) return;  // never written so
+  const auto& latest = found->head.latest_commit;
+  if (latest && *named <= latest->id) return;
+  for (const LeftOutCut& cut : found->left_out) {
+    if (cut.id == *named) return;
+  }
+  const auto before = std::find_if(found->left_out.begin(), found->left_out.end(),
+                                   [&](const LeftOutCut& cut) { return cut.id < *named; });
+  found->left_out.insert(
+      before, {*named, std::string(kLatestKey) + " names it, and nothing of it is there"});
+}
+
 template <class Record>
 Result<Record> Required(env::ObjectStore* objects, std::string_view key,
                         Result<Record> (*parse)(std::string_view)) {
@@ -51,15 +81,15 @@ Result<CollectReport> CollectGarbage(env::ObjectStore* objects) {
   CAIRN_ASSIGN_OR_RETURN(Place place, ReadPlace(objects));
   if (!place.head) return Status::NotFound("the place holds no committed checkpoint yet");
   for (const format::CutReference& cut : place.Cuts()) {  // before the head is swapped for it
-    CAIRN_RETURN_IF_ERROR(ReadManifest(objects, place, cut).status());
+    CAIRN_RETURN_IF_ERROR(ReadManifest(objects, place, cut).status().WithContext(kNothingDeleted));
   }
   format::DecisionHead head = *place.head;
   ++head.seq;
   bool in_doubt = false;
   CAIRN_RETURN_IF_ERROR(ReplaceHead(objects, head, &place, &in_doubt));
-  CAIRN_ASSIGN_OR_RETURN(const std::vector<InventoryItem> items, TakeInventory(objects, place));
+  CAIRN_ASSIGN_OR_RETURN(const Inventory inventory, ReadableInventory(objects, place));
   CollectReport report;
-  for (const InventoryItem& item : items) {
+  for (const InventoryItem& item : inventory.items) {
     if (item.foreign || !item.needed_by.empty()) continue;
     // Of a process that has succeeded this one meanwhile: it may have been decided since.
     if (item.checkpoint >= head.next_id) continue;
@@ -76,8 +106,12 @@ Result<CollectReport> CollectGarbage(env::ObjectStore* objects) {
 Result<FoundHead> FindHead(env::ObjectStore* objects) {
   const Result<env::VersionedBytes> there =
       objects->Get(std::string(kHeadKey), format::kDecisionHeadBytesMax);
-  if (there.ok() && format::ParseDecisionHead(there->bytes).ok()) {
-    return Status::AlreadyExists(std::string(kHeadKey) + " is there and readable");
+  if (there.ok()) {
+    const Status read = format::ParseDecisionHead(there->bytes).status();
+    if (read.ok()) {
+      return Status::AlreadyExists(std::string(kHeadKey) + " is there and readable");
+    }
+    if (read.code() == StatusCode::kUnsupportedFormat) return read;
   }
   if (!there.ok() && there.status().code() != StatusCode::kNotFound &&
       there.status().code() != StatusCode::kCorruption) {
@@ -93,23 +127,33 @@ Result<FoundHead> FindHead(env::ObjectStore* objects) {
   for (const base::CheckpointId id : ids) {
     Result<format::CutReference> cut = ReadWholeCut(objects, id, identity);
     if (cut.status().code() == StatusCode::kUnavailable) return cut.status();
-    if (!cut.ok()) {
-      // A directory with an object only is one that newer cuts reference, or an attempt.
-      if (cut.status().code() == StatusCode::kNotFound) continue;
-      found.left_out.push_back("checkpoint " + std::to_string(id.value) + ": " +
-                               std::string(cut.status().message()));
+    if (cut.status().code() == StatusCode::kNotFound) {
+      // An older directory with an object only is one that newer cuts reference.
+      if (found.head.latest_commit) continue;
+      found.left_out.push_back(
+          {id, ManifestKey(id) + " is missing: it was an attempt, or has lost it"});
+    } else if (!cut.ok()) {
+      found.left_out.push_back({id, std::string(cut.status().message())});
     } else if (!found.head.latest_commit) {
       found.head.latest_commit = *std::move(cut);
     } else if (found.head.retained.size() < format::kRetainedCutsMax) {
       found.head.retained.push_back(*std::move(cut));
     }
   }
+  NoteLatest(objects, &found);
   if (!found.head.latest_commit) {
-    return Status::NotFound("no whole checkpoint is left below " + std::string(kNodesPrefix));
+    std::string missing = "no whole checkpoint is left below " + std::string(kNodesPrefix);
+    for (const LeftOutCut& cut : found.left_out) {
+      missing += "; checkpoint " + std::to_string(cut.id.value) + ": " + cut.why;
+    }
+    return Status::NotFound(missing);
   }
   found.head.floor =
       found.head.retained.empty() ? found.head.latest_commit->id : found.head.retained.back().id;
-  found.head.next_id.value = ids.front().value + kIdMargin;
+  // Of one that left nothing but its name the id is not given again either.
+  const base::CheckpointId highest =
+      found.left_out.empty() ? ids.front() : std::max(ids.front(), found.left_out.front().id);
+  found.head.next_id.value = highest.value + kIdMargin;
   return found;
 }
 

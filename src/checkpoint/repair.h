@@ -34,11 +34,18 @@ struct CollectReport {
 /// Errors:   kCorruption: a retained manifest cannot be read, then nothing is deleted · kFenced.
 Result<CollectReport> CollectGarbage(env::ObjectStore* objects);
 
+/// A cut that cannot be part of a head.
+struct LeftOutCut {
+  base::CheckpointId id;
+  std::string why;
+};
+
 /// What the manifests of a place say of the head that is lost.
 struct FoundHead {
   format::DecisionHead head;
-  /// One line for each manifest that cannot be part of it, and why.
-  std::vector<std::string> left_out;
+  /// Cuts of which something is there, or that the place names as its latest, and that are not
+  /// whole; newest first. An older one without a manifest is no cut: its object is of newer ones.
+  std::vector<LeftOutCut> left_out;
 };
 
 /// Make a head of the manifests below nodes/: the newest whole cut is the latest, older whole ones
@@ -47,8 +54,9 @@ struct FoundHead {
 /// Shape:    a manifest that was written but never decided counts as a cut: with the head it is
 ///           gone which ones were. Its state, offsets and prepared sinks are of one cut like any
 ///           other's.
-/// Errors:   kCorruption: FORMAT or identity is missing · kNotFound: no whole cut is left ·
-///           kAlreadyExists: there is a readable head.
+/// Errors:   kCorruption: FORMAT or identity is damaged · kNotFound: FORMAT or identity is missing,
+///           or no whole cut is left (says what each lacks) · kAlreadyExists: there is a readable
+///           head · kUnsupportedFormat.
 Result<FoundHead> FindHead(env::ObjectStore* objects);
 
 /// Write a head that FindHead made, in the place of one that is missing or damaged.

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "checkpoint/bucket_testing.h"
 #include "checkpoint/copy_cut.h"
 #include "checkpoint/inventory.h"
@@ -12,10 +14,12 @@
 namespace cairn::checkpoint {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using testing::FoundIn;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using testing::Process;
 using testing::Rows;
 using testing::RowsOf;
@@ -141,10 +145,11 @@ TEST_F(RepairTest, TheInventoryNamesTheCutsThatKeepAnObject) {
   Checkpoints(2);
   ASSERT_TRUE(bucket_->CreateIfAbsent("nodes/readme", "mine").ok());
   ASSERT_TRUE(bucket_->CreateIfAbsent(ManifestKey(base::CheckpointId(99)), "{}").ok());
-  const auto items = TakeInventory(bucket_.get(), ReadIt(bucket_.get()));
-  ASSERT_TRUE(items.ok());
+  const auto inventory = TakeInventory(bucket_.get(), ReadIt(bucket_.get()));
+  ASSERT_TRUE(inventory.ok());
+  EXPECT_FALSE(inventory->AnyMissing());
   std::map<std::string, const InventoryItem*> by_key;
-  for (const InventoryItem& item : *items) by_key[item.key] = &item;
+  for (const InventoryItem& item : inventory->items) by_key[item.key] = &item;
   const auto cuts = ReadIt(bucket_.get()).Cuts();
   ASSERT_EQ(cuts.size(), 2u);
   EXPECT_THAT(by_key.at(StateObjectKey(cuts[1].id))->needed_by,
@@ -153,6 +158,41 @@ TEST_F(RepairTest, TheInventoryNamesTheCutsThatKeepAnObject) {
   EXPECT_TRUE(by_key.at("nodes/readme")->foreign);
   EXPECT_FALSE(by_key.at("nodes/readme")->IsGarbage());
   EXPECT_TRUE(by_key.at(ManifestKey(base::CheckpointId(99)))->undecided);
+}
+
+TEST_F(RepairTest, TheInventoryNamesWhatIsNeededAndMissing) {
+  Checkpoints(2);
+  const auto cuts = ReadIt(bucket_.get()).Cuts();
+  const std::string base = StateObjectKey(cuts[1].id);
+  const uint64_t bytes = bucket_->Head(base)->size;
+  ASSERT_TRUE(bucket_->Delete(base).ok());
+  const auto inventory = TakeInventory(bucket_.get(), ReadIt(bucket_.get()));
+  ASSERT_TRUE(inventory.ok()) << inventory.status().ToString();
+  EXPECT_TRUE(inventory->AnyMissing());
+  EXPECT_THAT(inventory->unreadable, IsEmpty());
+  const auto item = std::find_if(inventory->items.begin(), inventory->items.end(),
+                                 [&](const InventoryItem& one) { return one.key == base; });
+  ASSERT_NE(item, inventory->items.end());
+  EXPECT_TRUE(item->missing);
+  EXPECT_FALSE(item->IsGarbage());
+  EXPECT_EQ(item->bytes, bytes);
+  EXPECT_THAT(item->needed_by, ElementsAre(cuts[0].id, cuts[1].id));
+}
+
+TEST_F(RepairTest, TheInventoryNamesAManifestThatIsMissingAndWhatTheOthersNeed) {
+  Checkpoints(2);
+  const auto cuts = ReadIt(bucket_.get()).Cuts();
+  ASSERT_TRUE(bucket_->Delete(ManifestKey(cuts[0].id)).ok());
+  const auto inventory = TakeInventory(bucket_.get(), ReadIt(bucket_.get()));
+  ASSERT_TRUE(inventory.ok()) << inventory.status().ToString();
+  ASSERT_THAT(inventory->unreadable, SizeIs(1));
+  EXPECT_EQ(inventory->unreadable[0].first, cuts[0].id);
+  for (const InventoryItem& item : inventory->items) {
+    EXPECT_EQ(item.missing, item.key == ManifestKey(cuts[0].id)) << item.key;
+    if (item.key == StateObjectKey(cuts[1].id)) {
+      EXPECT_THAT(item.needed_by, ElementsAre(cuts[1].id));
+    }
+  }
 }
 
 TEST_F(RepairTest, GarbageGoesAndWhatACutNeedsStays) {
@@ -216,8 +256,84 @@ TEST_F(RepairTest, ACutThatIsNotWholeIsLeftOutAndNamed) {
   ASSERT_TRUE(found.ok());
   EXPECT_EQ(found->head.latest_commit->id, cuts[1].id);
   ASSERT_THAT(found->left_out, SizeIs(1));
-  EXPECT_THAT(found->left_out[0], HasSubstr("checkpoint " + std::to_string(cuts[0].id.value)));
-  EXPECT_THAT(found->left_out[0], HasSubstr("is missing"));
+  EXPECT_EQ(found->left_out[0].id, cuts[0].id);
+  EXPECT_THAT(found->left_out[0].why, HasSubstr("is missing"));
+}
+
+TEST_F(RepairTest, ANewerCutThatLeftNoManifestOrNothingAtAllIsNamed) {
+  Checkpoints(3);
+  const auto cuts = ReadIt(bucket_.get()).Cuts();
+  ASSERT_TRUE(bucket_->Delete(std::string(kHeadKey)).ok());
+  ASSERT_TRUE(bucket_->Delete(ManifestKey(cuts[0].id)).ok());
+  for (const bool object : {true, false}) {
+    if (!object) {
+      ASSERT_TRUE(bucket_->Delete(StateObjectKey(cuts[0].id)).ok());
+    }
+    const auto found = FindHead(bucket_.get());
+    ASSERT_TRUE(found.ok()) << found.status().ToString();
+    EXPECT_EQ(found->head.latest_commit->id, cuts[1].id);
+    ASSERT_THAT(found->left_out, SizeIs(1));
+    EXPECT_EQ(found->left_out[0].id, cuts[0].id);
+    EXPECT_THAT(found->left_out[0].why,
+                HasSubstr(object ? "manifest.json is missing" : "names it"));
+    EXPECT_GT(found->head.next_id, cuts[0].id);
+  }
+}
+
+TEST_F(RepairTest, WithoutAnyWholeCutEachSaysWhatItLacks) {
+  Checkpoints(2);
+  const auto cuts = ReadIt(bucket_.get()).Cuts();
+  ASSERT_TRUE(bucket_->Delete(std::string(kHeadKey)).ok());
+  ASSERT_TRUE(bucket_->Delete(StateObjectKey(cuts[1].id)).ok());  // the base of both
+  const Status none = FindHead(bucket_.get()).status();
+  EXPECT_EQ(none.code(), StatusCode::kNotFound);
+  EXPECT_THAT(none.ToString(), HasSubstr(StateObjectKey(cuts[1].id) + " is missing"));
+}
+
+TEST_F(RepairTest, AHeadOfANewerVersionIsNotReplaced) {
+  Checkpoints(1);
+  std::string head = Bytes(bucket_.get(), std::string(kHeadKey));
+  const size_t at = head.find("\"version\":1");
+  ASSERT_NE(at, std::string::npos);
+  head.replace(at, 11, "\"version\":2");
+  ASSERT_TRUE(bucket_->PutHint(std::string(kHeadKey), head).ok());
+  EXPECT_EQ(FindHead(bucket_.get()).status().code(), StatusCode::kUnsupportedFormat);
+}
+
+/// The message of a place or a cut that cannot be read.
+TEST_F(RepairTest, ADamagedHeadSaysThatItCanBeRebuiltOnlyWhenItCan) {
+  Checkpoints(2);
+  const auto cuts = ReadIt(bucket_.get()).Cuts();
+  ASSERT_TRUE(bucket_->PutHint(std::string(kHeadKey), "{\"damaged").ok());
+  EXPECT_THAT(
+      ReadPlace(bucket_.get()).status().ToString(),
+      AllOf(HasSubstr("rebuild-head PLACE`"),
+            HasSubstr("checkpoint " + std::to_string(cuts[0].id.value) + " as the latest")));
+  ASSERT_TRUE(bucket_->Delete(StateObjectKey(cuts[1].id)).ok());
+  EXPECT_THAT(ReadPlace(bucket_.get()).status().ToString(),
+              AllOf(HasSubstr("cannot be rebuilt"), HasSubstr("from a copy"),
+                    HasSubstr(StateObjectKey(cuts[1].id))));
+}
+
+TEST_F(RepairTest, ADamagedCutNamesTheOneToUseInstead) {
+  Checkpoints(2);
+  Place place = ReadIt(bucket_.get());
+  const auto cuts = place.Cuts();
+  const std::string older = std::to_string(cuts[1].id.value);
+  ASSERT_TRUE(bucket_->PutHint(ManifestKey(cuts[0].id), "damaged").ok());
+  const auto message = [&] {
+    const Status status = ReadManifest(bucket_.get(), place, cuts[0]).status();
+    EXPECT_EQ(status.code(), StatusCode::kCorruption);
+    return std::string(status.message());
+  };
+  EXPECT_THAT(message(), AllOf(HasSubstr("verify PLACE@" + older), HasSubstr("--from " + older)));
+  // Rows were published: a job may not go back, and the cut is for reading only.
+  place.head->latest_commit->exactly_once_output = true;
+  EXPECT_THAT(message(), AllOf(HasSubstr("verify PLACE@" + older), HasSubstr("cannot go back"),
+                               Not(HasSubstr("--from"))));
+  place.head->latest_commit->exactly_once_output = false;
+  ASSERT_TRUE(bucket_->Delete(StateObjectKey(cuts[1].id)).ok());
+  EXPECT_THAT(message(), AllOf(HasSubstr("no other checkpoint"), Not(HasSubstr("--from"))));
 }
 
 TEST_F(RepairTest, AGoodHeadIsNotReplaced) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "checkpoint/cut_writer.h"
+#include "checkpoint/damage_advice.h"
 #include "checkpoint/layout.h"
 #include "checkpoint/loaded_cut.h"
 #include "checkpoint/pipeline.h"
@@ -201,7 +202,7 @@ Status Store::MakePlace() {
 
 Status Store::ReadCuts() {
   for (const format::CutReference& cut : place_.Cuts()) {
-    Result<ManifestPtr> manifest = ReadManifest(objects_.get(), place_, cut);
+    Result<ManifestPtr> manifest = TryManifest(objects_.get(), place_, cut);
     if (manifest.ok()) {
       retention_.Add(**manifest);
       // The newest readable cut says whose place this is, before anything is written here.
@@ -334,11 +335,12 @@ Status Store::Open() {
 Result<std::shared_ptr<const Cut>> Store::OpenCut(const format::CutReference& reference) {
   CAIRN_ASSIGN_OR_RETURN(ManifestPtr manifest, ReadManifest(objects_.get(), place_, reference));
   CAIRN_RETURN_IF_ERROR(CheckPipeline(*manifest));
-  CAIRN_ASSIGN_OR_RETURN(std::shared_ptr<const LoadedCut> cut,
-                         LoadedCut::Open(objects_.get(), manifest, options_.migrations.get()));
+  Result<std::shared_ptr<const LoadedCut>> cut =
+      LoadedCut::Open(objects_.get(), manifest, options_.migrations.get());
+  if (!cut.ok()) return AdviseOnCut(cut.status(), objects_.get(), place_, reference.id);
   base_ = std::move(manifest);
   base_chosen_ = true;
-  return std::shared_ptr<const Cut>(std::move(cut));
+  return std::shared_ptr<const Cut>(*std::move(cut));
 }
 
 Result<std::shared_ptr<const Cut>> Store::Recover() {

@@ -37,10 +37,10 @@ class ViewLogPlaceTest : public ::testing::Test {
   std::unique_ptr<env::LocalObjectStore> Objects() { return Objects(log_.job.directory); }
   std::vector<InventoryItem> SegmentItems() {
     const auto objects = Objects();
-    const auto items = TakeInventory(objects.get(), *ReadPlace(objects.get()));
-    EXPECT_TRUE(items.ok()) << items.status().ToString();
+    const auto inventory = TakeInventory(objects.get(), *ReadPlace(objects.get()));
+    EXPECT_TRUE(inventory.ok()) << inventory.status().ToString();
     std::vector<InventoryItem> segments;
-    for (const InventoryItem& item : *items) {
+    for (const InventoryItem& item : inventory->items) {
       if (item.key.starts_with(kViewLogsPrefix)) segments.push_back(item);
     }
     return segments;
@@ -188,7 +188,7 @@ TEST_F(ViewLogPlaceTest, ACutWithAMissingSegmentIsNoHeadToGoOnFrom) {
   ASSERT_TRUE(found.ok()) << found.status().ToString();
   EXPECT_EQ(found->head.latest_commit->id.value, 1u);
   ASSERT_EQ(found->left_out.size(), 1u);
-  EXPECT_THAT(found->left_out[0], HasSubstr("view-log/"));
+  EXPECT_THAT(found->left_out[0].why, HasSubstr("view-log/"));
 }
 
 // A bucket has no directories and no syncs; the log is the same objects.

@@ -155,9 +155,9 @@ class LogJob {
     std::set<std::string> keys;
     const auto objects = env::OpenObjects(&job.files, job.directory);
     const auto place = OpenPlace(&job.files, job.directory);
-    const auto items = TakeInventory(objects->get(), *place);
-    EXPECT_TRUE(items.ok()) << items.status().ToString();
-    for (const InventoryItem& item : *items) {
+    const auto inventory = TakeInventory(objects->get(), *place);
+    EXPECT_TRUE(inventory.ok()) << inventory.status().ToString();
+    for (const InventoryItem& item : inventory->items) {
       if (item.segment && !item.needed_by.empty()) keys.insert(item.key);
     }
     return keys;

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/ids.h"
 #include "base/units.h"
+#include "checkpoint/damage_advice.h"
 #include "checkpoint/inspect.h"
 #include "checkpoint/layout.h"
 #include "cli/json_line.h"
@@ -20,6 +21,7 @@
 #include "cli/source_reference.h"
 #include "cli/value_text.h"
 #include "env/clock.h"
+#include "env/object_place.h"
 #include "format/manifest.h"
 
 namespace cairn::cli {
@@ -475,6 +477,15 @@ Result<ExitCode> VerifyCheckpoint(env::FileSystem* files, const CheckpointOption
     out->Line(fmt::format("checkpoint {} is {}: {} objects, {} frames, {} entries, {} checked", id,
                           valid ? "valid" : "NOT valid", verdict.objects, verdict.frames,
                           base::FormatCount(verdict.entries), base::FormatBytes(verdict.bytes)));
+    if (!valid) {
+      CAIRN_ASSIGN_OR_RETURN(const auto objects, env::OpenObjects(files, source.path));
+      const Status damaged =
+          Status::Corruption(fmt::format("checkpoint {} cannot be restored", id));
+      fmt::print(stderr, "cairn: {}\n",
+                 checkpoint::AdviseOnCut(damaged, objects.get(), cut->place(),
+                                         cut->manifest().checkpoint_id)
+                     .message());
+    }
   }
   return valid ? ExitCode::kDone : ExitCode::kNegative;
 }

@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/units.h"
 #include "checkpoint/copy_cut.h"
+#include "checkpoint/damage_advice.h"
 #include "checkpoint/inspect.h"
 #include "checkpoint/inventory.h"
 #include "checkpoint/layout.h"
@@ -27,7 +30,10 @@ namespace {
 
 using checkpoint::InventoryItem;
 
-/// "7, 6", "nothing", "an attempt that is not decided", "not Cairn's".
+/// Cuts may be retired between the read of the head and that of what they need: read both again.
+constexpr int kInventoryAttempts = 8;
+
+/// "7, 6", "nothing", "an attempt that is not decided", "not Cairn's", "MISSING, needed by 7".
 std::string ReasonOf(const InventoryItem& item) {
   if (item.foreign) return "not Cairn's: never touched";
   std::string cuts;
@@ -39,6 +45,7 @@ std::string ReasonOf(const InventoryItem& item) {
                         PrintableBytes(item.segment->view), item.segment->partition,
                         item.segment->first, item.segment->end - 1, item.checkpoint.value);
   }
+  if (item.missing) return "MISSING, needed by " + cuts;
   if (!cuts.empty()) return cuts;
   return item.undecided ? "an attempt that is not decided" : "nothing";
 }
@@ -46,9 +53,13 @@ std::string ReasonOf(const InventoryItem& item) {
 nlohmann::ordered_json JsonOf(const InventoryItem& item) {
   nlohmann::ordered_json cuts = nlohmann::ordered_json::array();
   for (const base::CheckpointId id : item.needed_by) cuts.push_back(id.value);
-  nlohmann::ordered_json json = {
-      {"object", item.key}, {"bytes", item.bytes},         {"checkpoint", item.checkpoint.value},
-      {"needed_by", cuts},  {"undecided", item.undecided}, {"garbage", item.IsGarbage()}};
+  nlohmann::ordered_json json = {{"object", item.key},
+                                 {"bytes", item.bytes},
+                                 {"checkpoint", item.checkpoint.value},
+                                 {"needed_by", cuts},
+                                 {"undecided", item.undecided},
+                                 {"garbage", item.IsGarbage()},
+                                 {"missing", item.missing}};
   if (item.segment) {
     json["view_log"] = {{"view", item.segment->view},
                         {"generation", item.segment->generation},
@@ -59,10 +70,44 @@ nlohmann::ordered_json JsonOf(const InventoryItem& item) {
   return json;
 }
 
-Result<std::vector<InventoryItem>> InventoryOf(env::FileSystem* files, const std::string& place) {
-  CAIRN_ASSIGN_OR_RETURN(const checkpoint::Place records, checkpoint::OpenPlace(files, place));
-  CAIRN_ASSIGN_OR_RETURN(const auto objects, env::OpenObjects(files, place));
-  return checkpoint::TakeInventory(objects.get(), records);
+/// What a place holds, with the records that say so.
+struct PlaceContent {
+  std::unique_ptr<env::ObjectStore> objects;
+  checkpoint::Place records;
+  checkpoint::Inventory inventory;
+};
+
+Result<PlaceContent> ContentOf(env::FileSystem* files, const std::string& place) {
+  PlaceContent content;
+  CAIRN_ASSIGN_OR_RETURN(content.objects, env::OpenObjects(files, place));
+  CAIRN_ASSIGN_OR_RETURN(content.records, checkpoint::OpenPlace(files, place));
+  for (int attempt = 1;; ++attempt) {
+    CAIRN_ASSIGN_OR_RETURN(content.inventory,
+                           checkpoint::TakeInventory(content.objects.get(), content.records));
+    const bool whole = content.inventory.unreadable.empty() && !content.inventory.AnyMissing();
+    if (whole || attempt == kInventoryAttempts) return content;
+    CAIRN_ASSIGN_OR_RETURN(checkpoint::Place now, checkpoint::OpenPlace(files, place));
+    if (now.head == content.records.head) return content;
+    content.records = std::move(now);
+  }
+}
+
+/// Say of each cut that lacks something what to do: damage, when there is one.
+ExitCode AdviseOn(const PlaceContent& content, const std::string& object) {
+  std::map<base::CheckpointId, Status> damaged;
+  for (const auto& [id, why] : content.inventory.unreadable) damaged.emplace(id, why);
+  for (const InventoryItem& item : content.inventory.items) {
+    if (!item.missing || (!object.empty() && item.key != object)) continue;
+    for (const base::CheckpointId id : item.needed_by) {
+      damaged.emplace(id, Status::Corruption(fmt::format("checkpoint {} needs {}, which is missing",
+                                                         id.value, item.key)));
+    }
+  }
+  for (const auto& [id, why] : damaged) {
+    fmt::print(stderr, "cairn: {}\n",
+               checkpoint::AdviseOnCut(why, content.objects.get(), content.records, id).message());
+  }
+  return damaged.empty() ? ExitCode::kDone : ExitCode::kDamaged;
 }
 
 /// Say "45.0 MiB of 210.0 MiB copied" once a second.
@@ -95,31 +140,39 @@ void PrintItem(const InventoryItem& item, bool json, TextTable* table, Output* o
 
 Result<ExitCode> ExplainObjects(env::FileSystem* files, const PlaceOptions& options, Output* out) {
   CAIRN_ASSIGN_OR_RETURN(const std::string place, PlaceOf(files, options.source));
-  CAIRN_ASSIGN_OR_RETURN(const auto items, InventoryOf(files, place));
+  CAIRN_ASSIGN_OR_RETURN(const PlaceContent content, ContentOf(files, place));
   TextTable table("<><");
   table.Row({"OBJECT", "BYTES", "KEPT BY"});
   bool found = false;
-  for (const InventoryItem& item : items) {
+  for (const InventoryItem& item : content.inventory.items) {
     if (!options.object.empty() && item.key != options.object) continue;
     found = true;
     PrintItem(item, options.json, &table, out);
   }
   if (!found && !options.object.empty()) {
-    return Status::NotFound(fmt::format("'{}' has no object '{}'", place, options.object));
+    (void)AdviseOn(content, options.object);  // a cut that cannot be read may need it
+    return Status::NotFound(
+        fmt::format("'{}' has no object '{}', and no checkpoint that can be read needs it", place,
+                    options.object));
   }
   if (!options.json) table.Print(out);
-  return ExitCode::kDone;
+  return AdviseOn(content, options.object);
 }
 
 Result<ExitCode> CollectPlace(env::FileSystem* files, const PlaceOptions& options, Output* out) {
   CAIRN_ASSIGN_OR_RETURN(const std::string place, PlaceOf(files, options.source));
   if (options.dry_run) {
-    CAIRN_ASSIGN_OR_RETURN(const auto items, InventoryOf(files, place));
+    CAIRN_ASSIGN_OR_RETURN(const PlaceContent content, ContentOf(files, place));
+    if (!content.inventory.unreadable.empty()) {
+      const auto& [id, why] = content.inventory.unreadable.front();
+      return checkpoint::AdviseOnCut(why, content.objects.get(), content.records, id)
+          .WithContext("nothing would be deleted, as what a checkpoint needs is not known");
+    }
     TextTable table("<><");
     table.Row({"OBJECT", "BYTES", "KEPT BY"});
     uint64_t objects = 0;
     uint64_t bytes = 0;
-    for (const InventoryItem& item : items) {
+    for (const InventoryItem& item : content.inventory.items) {
       if (!item.IsGarbage() && !item.undecided) continue;
       ++objects;
       bytes += item.bytes;
@@ -234,12 +287,22 @@ Result<ExitCode> RebuildHead(env::FileSystem* files, const PlaceOptions& options
   }
   env::ObjectStore* objects = options.write ? owned.objects.get() : reader.get();
   CAIRN_ASSIGN_OR_RETURN(const checkpoint::FoundHead found, checkpoint::FindHead(objects));
-  for (const std::string& line : found.left_out) out->Line("left out: " + line);
+  const base::CheckpointId latest = found.head.latest_commit->id;
+  for (const checkpoint::LeftOutCut& cut : found.left_out) {
+    out->Line(fmt::format("left out{}: checkpoint {}: {}", cut.id > latest ? ", though newer" : "",
+                          cut.id.value, cut.why));
+  }
   std::string retained;
   for (const format::CutReference& cut : found.head.retained) {
     retained += (retained.empty() ? ", retained " : ", ") + std::to_string(cut.id.value);
   }
-  out->Line(fmt::format("latest {}{}", found.head.latest_commit->id.value, retained));
+  out->Line(fmt::format("latest {}{}", latest.value, retained));
+  if (!found.left_out.empty() && found.left_out.front().id > latest) {
+    out->Line(
+        fmt::format("a job would go back to checkpoint {}; a sink that has published rows of "
+                    "a newer one refuses it",
+                    latest.value));
+  }
   if (!options.write) {
     out->Line("nothing was written; run again with --write");
     return ExitCode::kDone;
