@@ -6,6 +6,7 @@
 
 #include "checkpoint/layout.h"
 #include "checkpoint/lease.h"
+#include "checkpoint/nested_place.h"
 #include "checkpoint/store.h"
 #include "env/local_object_store.h"
 #include "env/object_place.h"
@@ -16,6 +17,7 @@ namespace {
 
 Result<OwnedObjects> OwnDirectory(env::FileSystem* files, const std::string& directory,
                                   bool fsync) {
+  CAIRN_RETURN_IF_ERROR(RefuseNestedPlace(files, directory));
   CAIRN_RETURN_IF_ERROR(env::CreateDirectories(files, directory, fsync));
   OwnedObjects owned;
   CAIRN_ASSIGN_OR_RETURN(owned.lock, files->Lock(env::JoinPath(directory, kLockName)));

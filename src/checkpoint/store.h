@@ -194,7 +194,8 @@ struct OwnedObjects {
 /// time
 ///           to live.
 /// Errors:   kFenced (another process holds it: names it) · kInvalidArgument (a bucket without
-///           conditional writes) · kResourceExhausted · kUnavailable.
+///           conditional writes, a directory within or around another place) · kResourceExhausted ·
+///           kUnavailable.
 Result<OwnedObjects> OwnPlace(env::FileSystem* files, const std::string& place,
                               const StoreOptions& options = {});
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/check_places.h"
 
+#include <optional>
+
+#include "checkpoint/nested_place.h"
+
 namespace cairn::engine {
 namespace {
 
@@ -20,8 +24,14 @@ bool Within(const std::string& path, const std::string& directory) {
 Status CheckAgainstPlace(const stream::TableDefinition& table, const std::string& place,
                          env::FileSystem* files) {
   const std::string path = PathOf(table);
-  if (path.empty() || place.empty()) return {};
-  if (!Within(files->CanonicalPath(path), files->CanonicalPath(place))) return {};
+  if (path.empty()) return {};
+  if (place.empty() || !Within(files->CanonicalPath(path), files->CanonicalPath(place))) {
+    const std::optional<std::string> other = checkpoint::PlaceAround(files, path);
+    if (!other) return {};
+    return Status::InvalidArgument("table " + table.name + ": the path " + path +
+                                   " lies in the checkpoint place " + *other +
+                                   " of another job; choose another directory");
+  }
   return Status::InvalidArgument("table " + table.name + ": the path " + path +
                                  " lies in the checkpoint place " + place +
                                  ", which holds nothing but checkpoints; choose another directory");
@@ -49,6 +59,7 @@ Status CheckPair(const stream::TableDefinition& source, const stream::TableDefin
 
 Status CheckPlaces(const stream::LogicalPlan& plan, const std::string& place,
                    env::FileSystem* files) {
+  CAIRN_RETURN_IF_ERROR(checkpoint::RefuseNestedPlace(files, place));
   for (const stream::Pipeline& pipeline : plan.pipelines) {
     CAIRN_RETURN_IF_ERROR(CheckAgainstPlace(pipeline.scan.table, place, files));
     CAIRN_RETURN_IF_ERROR(CheckAgainstPlace(pipeline.sink, place, files));

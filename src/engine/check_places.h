@@ -12,10 +12,11 @@
 namespace cairn::engine {
 
 /// Check the directories of the plan's filesystem tables against each other and against the
-/// checkpoint place `place` (empty = none).
+/// checkpoint place `place` (empty = none) and those that are there.
 ///
 /// Errors:   kInvalidArgument: a directory is read and written, or one lies within the other; a
-///           table's path is the checkpoint place or lies within it. Names tables and paths.
+///           table's path is a checkpoint place or lies within one; as RefuseNestedPlace. Names
+///           tables and paths.
 Status CheckPlaces(const stream::LogicalPlan& plan, const std::string& place,
                    env::FileSystem* files);
 

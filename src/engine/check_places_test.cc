@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "format/store_records.h"
 #include "sql/compile.h"
 
 namespace cairn::engine {
@@ -73,6 +74,19 @@ TEST_F(CheckPlacesTest, ATableWithinTheCheckpointPlaceIsRefused) {
   }
   EXPECT_TRUE(Check("in", "job.cairn2").ok());
   EXPECT_TRUE(Check("in", "job.cairn/out", "").ok());
+}
+
+TEST_F(CheckPlacesTest, ATableOrAPlaceWithinAnotherJobsPlaceIsRefused) {
+  std::filesystem::create_directories(dir_ / "other.cairn");
+  std::ofstream(dir_ / "other.cairn/FORMAT") << *format::SerializeStoreFormat({});
+  for (const char* path : {"other.cairn", "other.cairn/out", "in/../other.cairn/nodes"}) {
+    EXPECT_THAT(std::string(Check("in", path).message()), HasSubstr("of another job")) << path;
+    EXPECT_THAT(std::string(Check("in", path, "").message()), HasSubstr("of another job")) << path;
+    EXPECT_THAT(std::string(Check(path, "out").message()), HasSubstr("of another job")) << path;
+  }
+  EXPECT_THAT(std::string(Check("in", "out", "other.cairn/job").message()),
+              HasSubstr("would lie in the place"));
+  EXPECT_TRUE(Check("in", "out", "other.cairn").ok());
 }
 
 TEST_F(CheckPlacesTest, WhatAnotherStatementWritesIsCheckedToo) {

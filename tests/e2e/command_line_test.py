@@ -233,6 +233,35 @@ class RefusalTest(CommandLineTest):
         (self.dir / "all.snap").write_bytes(snapshot)
         self.refused("state", "ls", "all.snap", status=3)
 
+    def test_places_within_one_another_are_refused(self):
+        self.cairn("run", "job.sql")
+        for place in ("job.cairn/inner", "job.cairn/nodes/inner", "."):
+            for command in (["run", "job.sql", "--checkpoints", place],
+                            ["run", "job.sql", "--checkpoints", place, "--explain"],
+                            ["run", "job.sql", "--from", "job.cairn", "--checkpoints", place],
+                            ["checkpoint", "copy", "job.cairn", place],
+                            ["state", "import", "job.cairn", "--to", place]):
+                refusal = self.refused(*command)
+                self.assertIn("place", refusal)
+                self.assertIn("choose", refusal)
+        self.assertFalse((self.dir / "job.cairn/inner").exists())
+        sink = (self.dir / "job.sql").read_text().replace("'counts'", "'job.cairn/counts'")
+        (self.dir / "within.sql").write_text(sink)
+        self.assertIn("of another job", self.refused("run", "within.sql"))
+
+    def test_store_check_judges_a_directory_that_is_not_there_yet(self):
+        said = self.cairn("store", "check", "new/place").stdout
+        self.assertIn("'new/place' can hold checkpoints", said)
+        self.assertIn("not there yet", said)
+        self.assertFalse((self.dir / "new").exists())
+        self.assertEqual({line["kept"] for line in lines(
+            self.cairn("store", "check", "new/place", "--json").stdout)}, {True})
+        (self.dir / "notes.txt").write_text("")
+        self.assertIn("is a file", self.refused("store", "check", "notes.txt"))
+        self.assertIn("cannot be made", self.refused("store", "check", "/proc/nowhere/place"))
+        self.cairn("run", "job.sql", "--checkpoints", "new/place")
+        self.assertNotIn("not there yet", self.cairn("store", "check", "new/place").stdout)
+
     def test_almost_a_scheme_and_nothing_at_all_are_refused(self):
         for text in ("memory:", "memory", "rocksdb:", "nope://x", "file:/x"):
             self.assertIn("memory://", self.refused("run", "job.sql", "--backend", text))
