@@ -18,6 +18,7 @@
 #include "checkpoint/row_sorter.h"
 #include "cli/json_line.h"
 #include "cli/row_fields.h"
+#include "cli/slot_alignment.h"
 #include "cli/slot_row.h"
 #include "cli/state_source.h"
 #include "cli/typed_slot.h"
@@ -31,6 +32,7 @@ using Json = nlohmann::ordered_json;
 using checkpoint::RowMerge;
 using checkpoint::RowSorter;
 using checkpoint::SortedRow;
+using Slots = std::vector<SlotDescriptor>;
 
 /// One side: its rows in the order in which both sides are compared.
 class Side {
@@ -45,14 +47,15 @@ class Side {
     sorter_ = std::make_unique<RowSorter>(std::move(options));
   }
 
-  Status Load(const StateSource& source, const std::vector<size_t>& chosen) {
+  /// Take the rows of the chosen slots, which are read as `slots` says of each of the source's.
+  Status Load(const StateSource& source, const Slots& slots, const std::vector<size_t>& chosen) {
     std::map<size_t, size_t> numbers;
-    for (const size_t slot : chosen) numbers[slot] = sorter_->AddSlot(source.slots()[slot]);
+    for (const size_t slot : chosen) numbers[slot] = sorter_->AddSlot(slots[slot]);
     CAIRN_RETURN_IF_ERROR(source.ScanAll([&](const StateRow& row) -> Status {
       const auto number = numbers.find(row.slot);
       if (number == numbers.end()) return {};
       CAIRN_ASSIGN_OR_RETURN(const SlotRow parts,
-                             TakeApart(source.slots()[row.slot], row.user_key, row.value));
+                             TakeApart(slots[row.slot], row.user_key, row.value));
       if (parts.is_header || parts.expired) return {};
       return sorter_->Add(number->second, row.user_key, row.value,
                           checkpoint::DuplicateRule::kRefuse);
@@ -109,7 +112,9 @@ Json CountsJson(const SlotCounts& counts) {
 
 class Differ {
  public:
-  Differ(const DiffOptions& options, Output* out) : options_(options), out_(out) {}
+  /// `stream`: a side is a snapshot stream.
+  Differ(const DiffOptions& options, bool stream, Output* out)
+      : options_(options), stream_(stream), out_(out) {}
 
   Status Run(Side* a, Side* b) {
     while (a->row() != nullptr || b->row() != nullptr) {
@@ -179,8 +184,18 @@ class Differ {
         !options_.summary && (options_.limit == 0 || counts.differences() <= options_.limit);
     if (!shown && !(options_.summary && both)) return {};
     RowFields before, after;
-    if (a != nullptr) CAIRN_RETURN_IF_ERROR(Read(*a, &counts.reader_a, &before));
-    if (b != nullptr) CAIRN_RETURN_IF_ERROR(Read(*b, &counts.reader_b, &after));
+    Status read;
+    if (a != nullptr) read = Read(*a, &counts.reader_a, &before);
+    if (read.ok() && b != nullptr) read = Read(*b, &counts.reader_b, &after);
+    if (read.code() == StatusCode::kCorruption && stream_) {
+      // The columns are the other side's: a stream may hold rows of other ones.
+      counts.reader_a.reset();
+      counts.reader_b.reset();
+      read = {};
+      if (a != nullptr) CAIRN_RETURN_IF_ERROR(ReadBytes(*a, &before));
+      if (b != nullptr) CAIRN_RETURN_IF_ERROR(ReadBytes(*b, &after));
+    }
+    CAIRN_RETURN_IF_ERROR(read);
     std::vector<FieldChange> changes;
     if (both) changes = ChangesOf(before, after);
     for (const FieldChange& change : changes) ++counts.changed_fields[change.name];
@@ -200,6 +215,12 @@ class Differ {
       CAIRN_ASSIGN_OR_RETURN(*reader, RowFieldsReader::Make(side.slot()));
     }
     CAIRN_ASSIGN_OR_RETURN(*row, (*reader)->Read(side.row()->user_key, side.row()->value));
+    return {};
+  }
+
+  static Status ReadBytes(const Side& side, RowFields* row) {
+    CAIRN_ASSIGN_OR_RETURN(const auto reader, RowFieldsReader::Make(AsBytes(side.slot())));
+    CAIRN_ASSIGN_OR_RETURN(*row, reader->Read(side.row()->user_key, side.row()->value));
     return {};
   }
 
@@ -269,6 +290,7 @@ class Differ {
   }
 
   const DiffOptions& options_;
+  const bool stream_;
   Output* out_;
   std::map<std::pair<OperatorId, std::string>, SlotCounts> slots_;
 };
@@ -294,9 +316,11 @@ Result<ExitCode> DiffState(env::FileSystem* files, const DiffOptions& options, O
   }
   Side a(files, source_a->key_groups());
   Side b(files, source_a->key_groups());  // the same for both, whatever b was saved with
-  CAIRN_RETURN_IF_ERROR(a.Load(*source_a, slots_a));
-  CAIRN_RETURN_IF_ERROR(b.Load(*source_b, slots_b));
-  Differ differ(options, out);
+  const AlignedSlots aligned = AlignSlots(source_a->slots(), source_b->slots());
+  for (const std::string& note : aligned.notes) fmt::print(stderr, "cairn: {}\n", note);
+  CAIRN_RETURN_IF_ERROR(a.Load(*source_a, aligned.a, slots_a));
+  CAIRN_RETURN_IF_ERROR(b.Load(*source_b, aligned.b, slots_b));
+  Differ differ(options, source_a->cut() == nullptr || source_b->cut() == nullptr, out);
   CAIRN_RETURN_IF_ERROR(differ.Run(&a, &b));
   differ.PrintCounts();
   return differ.differs() ? ExitCode::kNegative : ExitCode::kDone;
