@@ -268,31 +268,6 @@ Status TakePlace(env::FileSystem* files, const std::string& input, ImportTarget*
 
 }  // namespace
 
-void SnapshotParts::Add(const std::string& input, const format::SnapshotPart& part) {
-  auto& inputs = found_[{part.snapshot, part.count}];
-  if (!inputs.emplace(part.number, input).second && twice_.empty()) {
-    twice_ = fmt::format("'{}' and '{}' are both part {} of {} of one snapshot",
-                         inputs[part.number], input, part.number, part.count);
-  }
-}
-
-Status SnapshotParts::CheckWhole() const {
-  if (!twice_.empty()) return Status::InvalidArgument(twice_ + ". Give each part once");
-  for (const auto& [snapshot, inputs] : found_) {
-    if (inputs.size() == snapshot.second) continue;
-    std::string missing;
-    for (uint32_t number = 1; number <= snapshot.second; ++number) {
-      if (!inputs.contains(number))
-        missing += (missing.empty() ? "" : ", ") + std::to_string(number);
-    }
-    return Status::InvalidArgument(fmt::format(
-        "'{}' is part {} of {} of a snapshot that was split over subtasks: part {} is "
-        "missing, and the state would be incomplete. Give all {} parts",
-        inputs.begin()->second, inputs.begin()->first, snapshot.second, missing, snapshot.second));
-  }
-  return {};
-}
-
 Status TakeInput(env::FileSystem* files, const std::string& input, const SlotChoice& choice,
                  const std::string& materialisation_store, ImportTarget* target,
                  SnapshotParts* parts) {

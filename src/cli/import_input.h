@@ -6,15 +6,12 @@
 // Threads: one.
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <string>
-#include <utility>
 
 #include "cairn/status.h"
 #include "cli/import_target.h"
+#include "cli/snapshot_parts.h"
 #include "env/file_system.h"
-#include "format/canonical_stream.h"
 
 namespace cairn::cli {
 
@@ -22,19 +19,6 @@ namespace cairn::cli {
 struct SlotChoice {
   std::string op;  ///< uid, or id in 16 hex digits
   std::string slot;
-};
-
-/// The parts of split snapshots among the inputs of an import.
-class SnapshotParts {
- public:
-  void Add(const std::string& input, const format::SnapshotPart& part);
-  /// Errors:   kInvalidArgument: a snapshot of which not every part was given, exactly once.
-  Status CheckWhole() const;
-
- private:
-  /// Inputs by number, of (snapshot, count).
-  std::map<std::pair<std::string, uint32_t>, std::map<uint32_t, std::string>> found_;
-  std::string twice_;
 };
 
 /// Add all rows of `input`. `materialisation_store` is as in OpenStateSource.

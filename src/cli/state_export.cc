@@ -24,6 +24,7 @@
 #include "base/units.h"
 #include "cairn/hash.h"
 #include "cli/slot_json.h"
+#include "cli/snapshot_parts.h"
 #include "cli/staged_file.h"
 #include "cli/typed_slot.h"
 #include "format/arrow_status.h"
@@ -213,12 +214,25 @@ Result<ExportTotals> ExportCanonical(env::FileSystem* files, const StateSource& 
   return totals;
 }
 
-/// By which the parts of a split snapshot are known to belong together.
-std::string SnapshotNameOf(const StateSource& source) {
-  if (source.cut() == nullptr) return "";
-  const format::CheckpointManifest& manifest = source.cut()->manifest();
-  return fmt::format("{}@{}", manifest.deployment_id, manifest.checkpoint_id.value);
-}
+/// The parts of a split export: unless they are kept, they go again.
+class WrittenParts {
+ public:
+  explicit WrittenParts(uint64_t id) : id_(id) {}
+  ~WrittenParts() {
+    // A failed removal leaves parts that every reader refuses as such.
+    for (const auto& of_subtask : written_) (void)of_subtask->Purge(id_);
+  }
+
+  backend::SnapshotFiles* Add(std::unique_ptr<backend::SnapshotFiles> of_subtask) {
+    written_.push_back(std::move(of_subtask));
+    return written_.back().get();
+  }
+  void Keep() { written_.clear(); }
+
+ private:
+  const uint64_t id_;
+  std::vector<std::unique_ptr<backend::SnapshotFiles>> written_;
+};
 
 /// Write a snapshot for each subtask of a job of `parallelism`: DIR/<subtask>/checkpoint-<id>.snap.
 Result<ExportTotals> ExportSplit(env::FileSystem* files, const StateSource& source,
@@ -228,17 +242,16 @@ Result<ExportTotals> ExportSplit(env::FileSystem* files, const StateSource& sour
     return Status::InvalidArgument(fmt::format(
         "--split writes a directory (-o DIR) for 1 to {} subtasks", source.key_groups()));
   }
+  CAIRN_RETURN_IF_ERROR(RefuseUsedSplit(files, directory));
   const uint64_t id = source.cut() == nullptr ? 1 : source.cut()->manifest().checkpoint_id.value;
   ExportTotals totals;
+  WrittenParts parts(id);
   for (uint32_t subtask = 0; subtask < parallelism; ++subtask) {
     const std::string place = env::JoinPath(directory, std::to_string(subtask));
-    CAIRN_ASSIGN_OR_RETURN(const auto snapshots, backend::SnapshotFiles::Open(files, place, {}));
-    if (files->Stat(snapshots->PathOf(id)).ok()) {
-      return Status::InvalidArgument(
-          fmt::format("'{}' has a snapshot {} already. Choose another directory", place, id));
-    }
+    CAIRN_ASSIGN_OR_RETURN(auto opened, backend::SnapshotFiles::Open(files, place, {}));
+    backend::SnapshotFiles* snapshots = parts.Add(std::move(opened));
     std::optional<format::SnapshotPart> part;
-    if (parallelism > 1) part = {subtask + 1, parallelism, SnapshotNameOf(source)};
+    if (parallelism > 1) part = {subtask + 1, parallelism, source.Identity()};
     const auto write = [&](format::ByteSink* sink) -> Status {
       CAIRN_ASSIGN_OR_RETURN(
           const ExportTotals one,
@@ -251,6 +264,7 @@ Result<ExportTotals> ExportSplit(env::FileSystem* files, const StateSource& sour
     };
     CAIRN_RETURN_IF_ERROR(snapshots->Write(id, write).status());
   }
+  parts.Keep();
   return totals;
 }
 

@@ -12,9 +12,11 @@
 #include "backend/changelog/changelog_backend.h"
 #include "backend/changelog/materialisation_store.h"
 #include "base/coding.h"
+#include "base/hash.h"
 #include "base/ids.h"
 #include "checkpoint/merged_scan.h"
 #include "cli/slot_json.h"
+#include "cli/snapshot_parts.h"
 #include "cli/snapshot_slots.h"
 #include "format/canonical_stream.h"
 #include "format/keys.h"
@@ -99,6 +101,10 @@ class CutSource final : public StateSource {
   std::string Name() const override {
     return fmt::format("{}@{}", cut_->directory(), cut_->manifest().checkpoint_id.value);
   }
+  std::string Identity() const override {
+    return fmt::format("{}@{}", cut_->manifest().deployment_id,
+                       cut_->manifest().checkpoint_id.value);
+  }
   uint32_t key_groups() const override { return cut_->manifest().key_groups; }
   const format::SlotHash& slot_hash() const override { return cut_->manifest().slot_hash; }
   const std::vector<format::StateVersion>& state_versions() const override { return versions_; }
@@ -149,6 +155,7 @@ class SnapshotSource final : public StateSource {
   Status Load() {
     Result<format::CanonicalStream> stream = format::ReadCanonicalStream(bytes_);
     if (stream.ok()) {
+      CAIRN_RETURN_IF_ERROR(RefusePart(name_, stream->part));
       Apply(stream->batches);
       versions_ = stream->state_versions;
       keep_alive_.push_back(std::make_shared<format::CanonicalStream>(*std::move(stream)));
@@ -160,6 +167,7 @@ class SnapshotSource final : public StateSource {
   }
 
   std::string Name() const override { return name_; }
+  std::string Identity() const override { return base::Sha256::HexOf(bytes_); }
   uint32_t key_groups() const override { return layout_.key_groups(); }
   const format::SlotHash& slot_hash() const override { return slot_hash_; }
   const std::vector<format::StateVersion>& state_versions() const override { return versions_; }

@@ -58,6 +58,9 @@ class StateSource {
   /// Errors:   kCorruption · what `visit` returned.
   virtual Status Scan(OperatorId op, KeyGroupRange groups, const StateRowVisitor& visit) const = 0;
 
+  /// The same for the same saved state and for no other: by which parts of it belong together.
+  virtual std::string Identity() const = 0;
+
   /// Visit the rows of all operators.
   Status ScanAll(const StateRowVisitor& visit) const;
 
@@ -76,7 +79,9 @@ class StateSource {
 ///
 /// Shape:    a changelog's materialisation that is kept outside is looked for in the directory
 ///           `materialisation_store`; when that is empty, in `materializations` beside the file.
-/// Errors:   as ResolveSource and CutReader::Open · kCorruption · kUnsupportedFormat.
+/// Errors:   as ResolveSource and CutReader::Open · kInvalidArgument for a part of a split snapshot
+/// ·
+///           kCorruption · kUnsupportedFormat.
 Result<std::unique_ptr<StateSource>> OpenStateSource(
     env::FileSystem* files, std::string_view source,
     const std::string& materialisation_store = std::string());

@@ -285,6 +285,7 @@ Result<CanonicalStream> ReadCanonicalStream(std::string_view bytes) {
   if (bytes.empty()) return stream;
   CAIRN_ASSIGN_OR_RETURN(const OpenedStream opened, OpenStream(bytes, CanonicalFields(false)));
   CAIRN_ASSIGN_OR_RETURN(stream.state_versions, VersionsOf(*opened.schema));
+  CAIRN_ASSIGN_OR_RETURN(stream.part, PartOf(*opened.schema));
   for (const auto& batch : opened.batches) {
     stream.batches.push_back(BatchOf(batch, false));
     stream.rows += stream.batches.back().rows.rows;

@@ -69,6 +69,7 @@ struct CanonicalBatch {
 
 /// A stream opened. The batches point into its bytes.
 struct CanonicalStream {
+  std::optional<SnapshotPart> part;  ///< nothing = not known to be less than a whole snapshot
   std::vector<StateVersion> state_versions;
   std::vector<CanonicalBatch> batches;
   uint64_t rows = 0;

@@ -210,6 +210,56 @@ class PlaceToolsTest(CommandLineTest):
         rows = lines(self.cairn("state", "ls", "whole", "--json").stdout)[0]["rows"]
         slots = lines(self.cairn("state", "ls", "job.cairn", "--json").stdout)
         self.assertEqual(rows, next(slot["rows"] for slot in slots if slot["slot"] == "agg"))
+        # Whatever reads one snapshot refuses a part of one, as a file and as its directory.
+        part = next((self.dir / "parts/1").glob("*.snap"))
+        for source in ("parts/1", part):
+            for verb in (["ls"], ["cat"], ["get"], ["check"], ["query"], ["export", "-o", "x"],
+                         ["migrate", "--to", "x", "--job", "job.sql"], ["diff"]):
+                args = {"get": ["1"], "query": ["SELECT count(*) AS n FROM state"],
+                        "diff": ["job.cairn"]}.get(verb[0], [])
+                refusal = self.refused("state", verb[0], source, *args, *verb[1:])
+                self.assertIn("part 2 of 3 of a snapshot", refusal)
+                self.assertIn("cairn state import", refusal)
+        self.assertIn("part 2 of 3", self.refused("state", "diff", "job.cairn", part))
+        self.assertIn("part 2 of 3", self.refused("state", "check", "job.cairn", "--expected", part))
+        self.assertIn("valid", self.cairn("checkpoint", "verify", part).stdout)
+
+    def test_a_split_export_is_not_mixed_with_another(self):
+        self.cairn("run", "job.sql")
+        export = ["state", "export", "job.cairn", "--format", "arrow-stream", "--slot", "agg",
+                  "-o", "parts", "--split"]
+        self.cairn(*export, 3)
+
+        def content():
+            return {path: path.read_bytes() for path in (self.dir / "parts").rglob("*.snap*")}
+        before = content()
+        for parts in (2, 3, 4):
+            self.assertIn("parts of another export", self.refused(*export, parts))
+            self.assertEqual(content(), before)
+        # Also of another checkpoint, whose files would have other names.
+        older = lines(self.cairn("checkpoint", "ls", "job.cairn", "--json").stdout)[-1]["id"]
+        export[2] = f"job.cairn@{older}"
+        self.assertIn("parts of another export", self.refused(*export, 2))
+        self.assertEqual(content(), before)
+
+    def test_a_diff_with_a_stream_names_a_changed_column_once(self):
+        self.job("CREATE TABLE bid (auction BIGINT) WITH (connector = 'nexmark', table = 'bid', "
+                 "events = 60000, seed = 3, rate = 100000);\n"
+                 "SELECT auction, count(*) AS n FROM bid GROUP BY auction;\n")
+        self.cairn("run", "job.sql", "--interval", "100ms")
+        cuts = [line["id"] for line in lines(self.cairn("checkpoint", "ls", "job.cairn",
+                                                        "--json").stdout)]
+        self.assertGreater(len(cuts), 1)
+        older = f"job.cairn@{cuts[-1]}"
+        self.cairn("state", "export", older, "--format", "arrow-stream", "-o", "older.snap")
+
+        def summary(*sides):
+            return lines(self.cairn("state", "diff", *sides, "--summary", "--json",
+                                    check=False).stdout)
+        for sides in ((older, "job.cairn"), ("job.cairn", older)):
+            streams = ["older.snap" if side == older else side for side in sides]
+            self.assertEqual(summary(*streams), summary(*sides))
+        self.assertEqual(self.cairn("state", "diff", "older.snap", older).stdout, "")
 
 
 class RefusalTest(CommandLineTest):
