@@ -56,6 +56,13 @@ Status AdviseOnCut(const Status& why, env::ObjectStore* objects, const Place& pl
                        ". To go on, put what is damaged back from a copy of the place");
 }
 
+Status AdviseOnFrame(const Status& why) {
+  if (why.code() != StatusCode::kCorruption) return why;
+  return With(why,
+              "`cairn checkpoint verify PLACE` names all that is damaged and what can be used "
+              "instead");
+}
+
 Status AdviseOnHead(const Status& why, env::ObjectStore* objects) {
   if (why.code() != StatusCode::kCorruption) return why;
   const Result<FoundHead> found = FindHead(objects);

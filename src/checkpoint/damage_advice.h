@@ -23,4 +23,7 @@ Status AdviseOnCut(const Status& why, env::ObjectStore* objects, const Place& pl
 /// `why`, which says that the head is missing or cannot be read, with whether it can be rebuilt.
 Status AdviseOnHead(const Status& why, env::ObjectStore* objects);
 
+/// `why`, which says that a frame cannot be read, with who can tell of the whole cut.
+Status AdviseOnFrame(const Status& why);
+
 }  // namespace cairn::checkpoint

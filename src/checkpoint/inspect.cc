@@ -218,7 +218,9 @@ Status CutReader::OpenCut(env::FileSystem* files, const format::CutReference& cu
 Result<LoadedFrame> CutReader::ReadFrame(const format::StateFrame& frame,
                                          bool verify_sha256) const {
   LoadedFrame loaded;
-  CAIRN_ASSIGN_OR_RETURN(loaded.rows, frames_->Read(frame, verify_sha256, &loaded.bytes));
+  Result<format::FrameRows> rows = frames_->Read(frame, verify_sha256, &loaded.bytes);
+  if (!rows.ok()) return AdviseOnFrame(rows.status());
+  loaded.rows = *std::move(rows);
   return loaded;
 }
 

@@ -14,6 +14,7 @@
 #include <set>
 
 #include "base/units.h"
+#include "checkpoint/damage_advice.h"
 #include "checkpoint/place.h"
 #include "checkpoint/plan.h"
 #include "checkpoint/read_ahead.h"
@@ -350,7 +351,7 @@ Result<LoadReceipt> LoadedCut::LoadSubtask(std::span<state::StateTable* const> t
     const std::string op = "operator " + UidOf(frame.key.operator_id);
     const std::string context = checkpoint + ", " + op;
     Result<format::FrameRows> rows = reader_.Read(frame, false, &buffer, ahead ? &*ahead : nullptr);
-    if (!rows.ok()) return rows.status().WithContext(context);
+    if (!rows.ok()) return AdviseOnFrame(rows.status()).WithContext(context);
     state::LoadCounts counts;
     if (Status loaded = RouteGuarded(&router, *rows, &counts); !loaded.ok()) {
       return loaded.WithContext(op).WithContext(checkpoint);  // the table named its operator, too

@@ -128,6 +128,16 @@ class AdviceTest(EndToEndTest):
         self.assertIn("is missing", message)
         self.follow(message)
 
+    def test_a_damaged_object_names_verify_which_names_the_checkpoint_to_go_back_to(self):
+        self.run_job(exactly_once=False)
+        path = self.file(self.cuts[0], "state.arrow")
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+        for command in (["run", self.sql], ["state", "ls", "job.cairn"]):
+            self.assertIn("`cairn checkpoint verify PLACE` names all", self.damaged(*command))
+        self.follow(self.damaged("checkpoint", "verify", "job.cairn", status=1))
+
     def test_after_published_rows_the_older_checkpoint_is_for_reading(self):
         self.run_job(exactly_once=True)
         manifest = self.file(self.cuts[0], "manifest.json")
