@@ -19,6 +19,7 @@
 #include "cli/json_line.h"
 #include "cli/slot_json.h"
 #include "cli/state_source.h"
+#include "connectors/factory.h"
 #include "engine/backend_uri.h"
 
 namespace cairn::cli {
@@ -240,9 +241,10 @@ class Takeover {
     std::erase_if(build_->sinks, [&](const checkpoint::PreparedSink& sink) {
       const bool changed = changed_sinks.contains(sink.sink);
       if (!changed && !lost_sinks.contains(sink.sink)) return false;
+      if (changed && CommitsForSaved(saved, declared, sink.sink)) return false;
       if (changed && !options_.accept_changes) {
-        Object({"sink", sink.sink, "changed, and the checkpoint lists rows that it prepared"},
-               "run the saved job once more, which publishes them, then --accept-changes");
+        Object({"sink", sink.sink, "writes elsewhere, and the checkpoint lists rows it prepared"},
+               "the saved job publishes them when it is run; --accept-changes leaves them to it");
       }
       fmt::print(stderr, "cairn: sink {}: the rows it prepared are left to the saved job\n",
                  sink.sink);
@@ -252,6 +254,17 @@ class Takeover {
   }
 
  private:
+  static bool CommitsForSaved(const JobDeclaration& saved, const JobDeclaration& declared,
+                              const std::string& sink) {
+    const auto definition = [&sink](const JobDeclaration& job) {
+      for (const checkpoint::PipelineComponent& one : job.pipeline->components) {
+        if (one.kind == "sink" && one.name == sink) return one.definition;
+      }
+      return std::string();
+    };
+    return connectors::CommitsFor(definition(declared), definition(saved));
+  }
+
   void Object(const PipelineDifference& difference, std::string_view remedy) {
     objections_ += fmt::format("{}{} {} {} ({})", objections_.empty() ? "" : "; ", difference.kind,
                                difference.name, difference.what, remedy);

@@ -154,6 +154,14 @@ Result<std::unique_ptr<stream::Sink>> MakeSink(const stream::TableDefinition& ta
   return Unknown(table, "to write to", "filesystem, print, blackhole");
 }
 
+bool CommitsFor(const std::string& now, const std::string& saved) {
+  const auto one = nlohmann::json::parse(now, nullptr, /*allow_exceptions=*/false);
+  const auto other = nlohmann::json::parse(saved, nullptr, /*allow_exceptions=*/false);
+  if (!one.is_object() || !other.is_object()) return false;
+  return one.contains("path") && one.value("connector", "") == "filesystem" &&
+         other.value("connector", "") == "filesystem" && one["path"] == other.value("path", "");
+}
+
 Result<std::unique_ptr<stream::SavedSink>> MakeSavedSink(const std::string& identity,
                                                          const std::string& writer,
                                                          const std::string& successor,

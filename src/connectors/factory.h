@@ -42,6 +42,10 @@ Result<std::unique_ptr<stream::Sink>> MakeSink(const stream::TableDefinition& ta
                                                const stream::SinkWriterId& writer,
                                                env::FileSystem* files);
 
+/// True when a sink of the same deployment with identity `now` can commit what one of identity
+/// `saved` prepared: both write to one place.
+bool CommitsFor(const std::string& now, const std::string& saved);
+
 /// Make what takes over a sink of another deployment, where it was called `writer`, for the one
 /// that is called `successor`; null when such a sink leaves nothing to take over. `identity` is its
 /// Sink::Identity.

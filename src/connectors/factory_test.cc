@@ -177,5 +177,15 @@ TEST_F(FactoryTest, PrintWritesLinesOfJsonOrATable) {
             "op\ta\tb\n+I\t1\tx\n+I\tNULL\ty z\n+I\t1\tx\n+I\tNULL\ty z\n");
 }
 
+TEST_F(FactoryTest, ASinkCommitsForOneThatWroteToTheSameDirectory) {
+  const std::string here = R"({"connector":"filesystem","path":"/a","format":"csv"})";
+  EXPECT_TRUE(CommitsFor(here, R"({"connector":"filesystem","path":"/a","format":"ndjson"})"));
+  for (const char* other : {R"({"connector":"filesystem","path":"/b"})", R"({"connector":"print"})",
+                            R"({"connector":"filesystem"})", "", "[]"}) {
+    EXPECT_FALSE(CommitsFor(here, other)) << other;
+    EXPECT_FALSE(CommitsFor(other, here)) << other;
+  }
+}
+
 }  // namespace
 }  // namespace cairn::connectors
