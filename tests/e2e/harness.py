@@ -43,9 +43,10 @@ class EndToEndTest(unittest.TestCase):
         path.write_text(text)
         return path
 
-    def cairn(self, *args, check: bool = True, env=None, **kwargs) -> subprocess.CompletedProcess:
+    def cairn(self, *args, check: bool = True, env=None, timeout: int = 300,
+              **kwargs) -> subprocess.CompletedProcess:
         done = subprocess.run([CAIRN, *map(str, args)], cwd=self.dir, capture_output=True, text=True,
-                              timeout=300, env={**os.environ, **(env or {})}, **kwargs)
+                              timeout=timeout, env={**os.environ, **(env or {})}, **kwargs)
         if check:
             self.assertEqual(done.returncode, 0, f"cairn {args}\n{done.stdout}\n{done.stderr}")
         return done
