@@ -8,6 +8,7 @@
 #include <arrow/ipc/writer.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
+#include <arrow/util/byte_size.h>
 #include <fmt/format.h>
 #include <parquet/arrow/reader.h>
 #include <parquet/arrow/writer.h>
@@ -21,7 +22,9 @@
 namespace cairn::cli {
 namespace {
 
+/// A row group is held in memory until it is full.
 constexpr int64_t kParquetRowGroupRows = 64 << 10;
+constexpr int64_t kParquetRowGroupBytes = int64_t{64} << 20;
 
 /// A ByteSink as Arrow's writers want it. Keeps the sink's own status, which says more than Arrow's
 /// can.
@@ -83,13 +86,25 @@ class ParquetFileWriter final : public TableWriter {
                     std::unique_ptr<parquet::arrow::FileWriter> writer)
       : stream_(std::move(stream)), writer_(std::move(writer)) {}
   Status Write(const arrow::RecordBatch& batch) override {
-    return Guarded([&] { return writer_->WriteRecordBatch(batch); });
+    return Guarded([&]() -> arrow::Status {
+      ARROW_RETURN_NOT_OK(MakeRoom(batch));
+      return writer_->WriteRecordBatch(batch);
+    });
   }
   Status Finish() override {
     return Guarded([&] { return writer_->Close(); });
   }
 
  private:
+  /// Rows alone do not bound a group of wide ones.
+  arrow::Status MakeRoom(const arrow::RecordBatch& batch) {
+    ARROW_ASSIGN_OR_RAISE(const int64_t bytes, arrow::util::ReferencedBufferSize(batch));
+    group_bytes_ += bytes;
+    if (group_bytes_ <= kParquetRowGroupBytes || group_bytes_ == bytes) return arrow::Status::OK();
+    group_bytes_ = bytes;
+    return writer_->NewBufferedRowGroup();
+  }
+
   /// Parquet throws from below its Arrow interface.
   template <class Call>
   Status Guarded(const Call& call) {
@@ -102,6 +117,7 @@ class ParquetFileWriter final : public TableWriter {
 
   std::shared_ptr<SinkStream> stream_;
   std::unique_ptr<parquet::arrow::FileWriter> writer_;
+  int64_t group_bytes_ = 0;  ///< at least what the open row group holds
 };
 
 Result<TableReader> OpenArrow(std::shared_ptr<arrow::io::RandomAccessFile> file) {
