@@ -4,6 +4,7 @@
 testdata/fuzz and the golden files are the seeds; a crash is kept in testdata/fuzz/<target>, where
 format_test replays it for ever."""
 import argparse
+import os
 import pathlib
 import subprocess
 import sys
@@ -28,7 +29,8 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as corpus:
             print(f"== {program.name}, {args.seconds} s", flush=True)
             code = subprocess.run(
-                [program, f"-max_total_time={args.seconds}", "-rss_limit_mb=2048", "-timeout=10",
+                env={**os.environ, "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"},
+                args=[program, f"-max_total_time={args.seconds}", "-rss_limit_mb=2048", "-timeout=10",
                  "-print_final_stats=1", "-verbosity=0", f"-artifact_prefix={kept}/", corpus, kept,
                  ROOT / "testdata/format/v1"]).returncode
         if code != 0:

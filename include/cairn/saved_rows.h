@@ -19,11 +19,12 @@ inline namespace v0 {
 /// What a saved row does to the key it names. The values are saved bytes.
 enum class SavedRowKind : uint8_t { kMaterialised = 0, kPut = 1, kErase = 2 };
 
-/// Grow-only bytes without zero fill.
+/// Grow-only bytes without zero fill. What Grow and Room return is never null, so that a codec may
+/// copy an empty value there.
 class ColumnBuffer {
  public:
   char* Grow(size_t bytes) {
-    if (size_ + bytes > capacity_) Reserve(std::max<size_t>(capacity_ * 2, size_ + bytes));
+    MakeRoom(bytes);
     char* at = data_.get() + size_;
     size_ += bytes;
     return at;
@@ -36,7 +37,7 @@ class ColumnBuffer {
   }
   /// Have room for `bytes` more and return where they go; SetEnd says how far they were written.
   char* Room(size_t bytes) {
-    if (size_ + bytes > capacity_) Reserve(std::max<size_t>(capacity_ * 2, size_ + bytes));
+    MakeRoom(bytes);
     return data_.get() + size_;
   }
   void SetEnd(const char* end) { size_ = static_cast<size_t>(end - data_.get()); }
@@ -45,6 +46,10 @@ class ColumnBuffer {
   size_t size() const { return size_; }
 
  private:
+  void MakeRoom(size_t bytes) {
+    if (size_ + bytes >= capacity_) Reserve(std::max<size_t>(capacity_ * 2, size_ + bytes + 1));
+  }
+
   std::unique_ptr<char[]> data_;
   size_t size_ = 0;
   size_t capacity_ = 0;
@@ -73,7 +78,7 @@ class SavedRows {
   Slot Append(SavedRowKind kind, size_t user_key_bytes, size_t value_bytes) {
     *kinds_.Grow(1) = static_cast<char>(kind);
     char* key = key_data_.Grow(key_prefix_.size() + user_key_bytes);
-    key_prefix_.copy(key, key_prefix_.size());  // either may be empty, and `key` null then
+    std::memcpy(key, key_prefix_.data(), key_prefix_.size());
     char* value = value_data_.Grow(value_bytes);
     PushOffset(&key_offsets_, key_data_.size());
     PushOffset(&value_offsets_, value_data_.size());

@@ -7,6 +7,8 @@
 //   control/lease.json                                held by the writer (in a bucket)
 //   deployment/identity.json                          whose it is; created once
 //   deployment/pipeline.json                          hint: the pipeline in words, for messages
+//   deployment/origin.txt                             PLACE@ID that --from named; of use until the
+//                                                     first cut
 //   control/decision-head.json                        which cuts count; compare-and-swap
 //   control/latest.txt                                hint: the latest cut's directory
 //   nodes/1/checkpoints/<id:020>/state.arrow          frames; none when nothing changed
@@ -30,6 +32,7 @@ inline constexpr std::string_view kFormatKey = "FORMAT";
 inline constexpr std::string_view kLockName = "LOCK";
 inline constexpr std::string_view kIdentityKey = "deployment/identity.json";
 inline constexpr std::string_view kPipelineKey = "deployment/pipeline.json";
+inline constexpr std::string_view kOriginKey = "deployment/origin.txt";
 inline constexpr std::string_view kHeadKey = "control/decision-head.json";
 inline constexpr std::string_view kLeaseKey = "control/lease.json";
 inline constexpr std::string_view kLatestKey = "control/latest.txt";

@@ -255,6 +255,17 @@ Status CheckObject(env::ObjectStore* objects, const StoredObject& object) {
                             " bytes instead of " + std::to_string(object.length));
 }
 
+Status RefuseLostOrigin(env::ObjectStore* objects) {
+  const Result<env::VersionedBytes> origin =
+      objects->Get(std::string(kOriginKey), format::kSmallRecordBytesMax);
+  if (origin.status().code() == StatusCode::kNotFound) return {};
+  CAIRN_RETURN_IF_ERROR(origin.status());
+  return Status::InvalidArgument("the place was begun with --from " + origin->bytes +
+                                 " and holds no checkpoint of its own yet: run it with --from " +
+                                 origin->bytes +
+                                 " again. To begin from the start, choose another place");
+}
+
 Status CreateRecord(env::ObjectStore* objects, const std::string& key, std::string_view bytes) {
   Status status = objects->CreateIfAbsent(key, bytes);
   // Creating is idempotent for equal bytes, so an answer that got lost is simply asked for again.

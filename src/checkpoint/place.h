@@ -31,6 +31,11 @@ struct Place {
   const format::CutReference* Find(base::CheckpointId id) const;
 };
 
+/// Refuse to begin from the start in a place without a cut that was begun with --from.
+///
+/// Errors:   kInvalidArgument, naming what it was begun with · kUnavailable.
+Status RefuseLostOrigin(env::ObjectStore* objects);
+
 /// Read FORMAT, identity and head, and check that they belong together.
 ///
 /// Shape:    a place that was never used has none of them; one whose making was cut short may have

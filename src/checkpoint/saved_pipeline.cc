@@ -19,8 +19,9 @@ constexpr uint64_t kDescriptionBytesMax = uint64_t{16} << 20;
 Result<Pipeline> PipelineOfManifest(env::ObjectStore* objects, const Place& place,
                                     const format::CheckpointManifest& manifest,
                                     const std::string& directory) {
-  CAIRN_ASSIGN_OR_RETURN(const env::VersionedBytes text,
-                         objects->Get(std::string(kPipelineKey), kDescriptionBytesMax));
+  Result<env::VersionedBytes> found = objects->Get(std::string(kPipelineKey), kDescriptionBytesMax);
+  if (found.status().code() == StatusCode::kUnavailable) return found.status();
+  const env::VersionedBytes text = found.ok() ? *std::move(found) : env::VersionedBytes();
   Pipeline pipeline;
   pipeline.job = place.identity->pipeline_name;
   const auto json = nlohmann::json::parse(text.bytes, nullptr, /*allow_exceptions=*/false);

@@ -81,6 +81,7 @@ class Store final : public CheckpointStore {
   Status ReserveIds();
   Status ReplaceHeadLocked(const format::DecisionHead& head);
   void WritePipelineHint();
+  Status NoteOrigin();
   void Reach(Step step) const {
     if (options_.observer) options_.observer(step);
   }
@@ -94,10 +95,7 @@ class Store final : public CheckpointStore {
                                 bool materialize, Executor* executor);
   bool HasExactlyOnceOutput(const CapturedCut& captured) const;
   format::DecisionHead HeadWith(const format::CutReference& cut) const;
-  std::string NewUuid() const {
-    return base::MakeUuidV7(static_cast<uint64_t>(options_.clock->UnixMillis()),
-                            options_.random->Next(), options_.random->Next());
-  }
+  std::string NewUuid() const { return env::NewUuid(options_.clock, options_.random); }
   Result<WrittenViewLogs> WriteLogs(base::CheckpointId id, const CapturedCut& captured,
                                     Executor* executor);
   /// Remove what an attempt left that was not committed; what cannot go now goes later.
@@ -294,6 +292,18 @@ void Store::WritePipelineHint() {
   (void)objects_->PutHint(std::string(kPipelineKey), *text);  // only messages need it
 }
 
+/// Until there is a cut, only this note tells that the job did not begin from the start.
+Status Store::NoteOrigin() {
+  if (place_.head->latest_commit) return {};
+  if (options_.origin.empty()) return RefuseLostOrigin(objects_.get());
+  const std::string key(kOriginKey);
+  const Result<env::VersionedBytes> there = objects_->Get(key, format::kSmallRecordBytesMax);
+  if (there.ok() && there->bytes == options_.origin) return {};
+  if (!there.ok() && there.status().code() != StatusCode::kNotFound) return there.status();
+  const auto version = there.ok() ? std::optional<std::string>(there->version) : std::nullopt;
+  return objects_->CompareAndSwap(key, version, options_.origin).status();
+}
+
 Status Store::Open() {
   CAIRN_RETURN_IF_ERROR(CheckOptions());
   CAIRN_ASSIGN_OR_RETURN(deployment_.pipeline_identity,
@@ -329,7 +339,7 @@ Status Store::Open() {
   std::sort(deployment_.source_names.begin(), deployment_.source_names.end());
   std::sort(deployment_.sink_names.begin(), deployment_.sink_names.end());
   WritePipelineHint();
-  return {};
+  return NoteOrigin();
 }
 
 Result<std::shared_ptr<const Cut>> Store::OpenCut(const format::CutReference& reference) {

@@ -67,6 +67,8 @@ struct StoreOptions {
   bool fresh = false;
   /// What a restore may do with slots that were saved with another version.
   std::shared_ptr<const MigrationRegistry> migrations;
+  /// PLACE@ID whose cut the job begins with; empty = with one of its own, or from the start.
+  std::string origin;
   /// Slot-hash seed of a place that is made; nothing = drawn.
   std::optional<uint64_t> slot_hash_seed;
   /// Of a place that is made: the deployment that it goes on with; empty = a new one.

@@ -21,6 +21,7 @@
 #include "cli/state_source.h"
 #include "connectors/factory.h"
 #include "engine/backend_uri.h"
+#include "operators/operator_factory.h"
 
 namespace cairn::cli {
 namespace {
@@ -227,6 +228,10 @@ class Takeover {
       const bool gone = one.what == "is gone";
       if (one.what == "changed" && one.kind == "sink") {
         changed_sinks.insert(one.name);
+      } else if (const Status serves = SavedServes(saved, declared, one); !serves.ok()) {
+        Object({one.kind, one.name, "changed: " + std::string(serves.message())},
+               one.kind == "source" ? "put it back as it was"
+                                    : "`cairn run --from` can begin it empty");
       } else if (one.what == "changed" && !options_.accept_changes) {
         Object(one, "--accept-changes keeps its state and offsets as they are");
       } else if (gone && one.kind != "operator") {
@@ -242,27 +247,38 @@ class Takeover {
       const bool changed = changed_sinks.contains(sink.sink);
       if (!changed && !lost_sinks.contains(sink.sink)) return false;
       if (changed && CommitsForSaved(saved, declared, sink.sink)) return false;
-      if (changed && !options_.accept_changes) {
+      if (changed && !options_.drop) {
         Object({"sink", sink.sink, "writes elsewhere, and the checkpoint lists rows it prepared"},
-               "the saved job publishes them when it is run; --accept-changes leaves them to it");
+               "`cairn run --from` publishes them where they lie; --drop gives them up");
       }
-      fmt::print(stderr, "cairn: sink {}: the rows it prepared are left to the saved job\n",
-                 sink.sink);
+      fmt::print(stderr, "cairn: sink {}: the rows it prepared are given up\n", sink.sink);
       return true;
     });
     return objections_.empty() ? Status() : Status::InvalidArgument(objections_);
   }
 
  private:
+  static std::string DefinitionIn(const JobDeclaration& job, const std::string& kind,
+                                  const std::string& name) {
+    for (const checkpoint::PipelineComponent& one : job.pipeline->components) {
+      if (one.kind == kind && one.name == name) return one.definition;
+    }
+    return "";
+  }
+
   static bool CommitsForSaved(const JobDeclaration& saved, const JobDeclaration& declared,
                               const std::string& sink) {
-    const auto definition = [&sink](const JobDeclaration& job) {
-      for (const checkpoint::PipelineComponent& one : job.pipeline->components) {
-        if (one.kind == "sink" && one.name == sink) return one.definition;
-      }
-      return std::string();
-    };
-    return connectors::CommitsFor(definition(declared), definition(saved));
+    return connectors::CommitsFor(DefinitionIn(declared, "sink", sink),
+                                  DefinitionIn(saved, "sink", sink));
+  }
+
+  /// Whether what a changed source or operator has saved can serve it at all.
+  static Status SavedServes(const JobDeclaration& saved, const JobDeclaration& declared,
+                            const PipelineDifference& changed) {
+    const std::string before = DefinitionIn(saved, changed.kind, changed.name);
+    const std::string now = DefinitionIn(declared, changed.kind, changed.name);
+    if (changed.kind == "source") return connectors::CheckSavedOffsets(before, now);
+    return changed.kind == "operator" ? operators::CheckSavedState(before, now) : Status();
   }
 
   void Object(const PipelineDifference& difference, std::string_view remedy) {

@@ -9,6 +9,7 @@
 #include "connectors/nexmark_source.h"
 #include "connectors/option_reader.h"
 #include "connectors/print_sink.h"
+#include "stream/event_time_options.h"
 
 namespace cairn::connectors {
 namespace {
@@ -152,6 +153,24 @@ Result<std::unique_ptr<stream::Sink>> MakeSink(const stream::TableDefinition& ta
     return sink;
   }
   return Unknown(table, "to write to", "filesystem, print, blackhole");
+}
+
+Status CheckSavedOffsets(const std::string& saved_identity, const std::string& identity) {
+  const auto saved = nlohmann::json::parse(saved_identity, nullptr, /*allow_exceptions=*/false);
+  const auto now = nlohmann::json::parse(identity, nullptr, /*allow_exceptions=*/false);
+  if (!saved.is_object() || !now.is_object()) return {};
+  for (const nlohmann::json* one : {&saved, &now}) {
+    for (const auto& [option, value] : one->items()) {
+      // Another watermark means other times, which the user may want.
+      if (option == "path" || option == stream::kWatermarkOption) continue;
+      if (saved.contains(option) && now.contains(option) && saved[option] == now[option]) continue;
+      return Status::InvalidArgument(
+          "its offsets count by " + option + " = " +
+          (saved.contains(option) ? saved[option].dump() : "nothing") + ", which is " +
+          (now.contains(option) ? now[option].dump() : "not given") + " now");
+    }
+  }
+  return {};
 }
 
 bool CommitsFor(const std::string& now, const std::string& saved) {

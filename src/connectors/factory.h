@@ -34,6 +34,12 @@ Result<std::unique_ptr<stream::Source>> MakeSource(const stream::TableDefinition
                                                    env::FileSystem* files,
                                                    env::Clock* clock = env::SystemClock());
 
+/// Check that offsets saved by a source of identity `saved` can serve one of identity `now`: only
+/// where the rows lie may differ.
+///
+/// Errors:   kInvalidArgument, naming the option that may not.
+Status CheckSavedOffsets(const std::string& saved, const std::string& now);
+
 /// Make the sink of `table`. `updating` = its input has row kinds other than +I.
 ///
 /// Errors:   as MakeSource; also kInvalidArgument when the input updates and the table has no

@@ -187,5 +187,19 @@ TEST_F(FactoryTest, ASinkCommitsForOneThatWroteToTheSameDirectory) {
   }
 }
 
+TEST_F(FactoryTest, OffsetsServeASourceThatDiffersInItsPathAlone) {
+  const std::string saved = R"({"connector":"filesystem","format":"csv","path":"/a","quote":"x"})";
+  EXPECT_TRUE(CheckSavedOffsets(
+                  saved, R"({"connector":"filesystem","format":"csv","path":"/b","quote":"x"})")
+                  .ok());
+  for (const char* now : {R"({"connector":"filesystem","format":"csv","path":"/a","quote":"y"})",
+                          R"({"connector":"filesystem","format":"csv","path":"/a"})",
+                          R"({"connector":"filesystem","format":"ndjson","path":"/a","quote":"x"})",
+                          R"({"connector":"nexmark","seed":"1"})"}) {
+    EXPECT_EQ(CheckSavedOffsets(saved, now).code(), StatusCode::kInvalidArgument) << now;
+    EXPECT_EQ(CheckSavedOffsets(now, saved).code(), StatusCode::kInvalidArgument) << now;
+  }
+}
+
 }  // namespace
 }  // namespace cairn::connectors

@@ -154,6 +154,8 @@ class FilesystemSink final : public stream::Sink {
   }
 
   Status Commit(const std::vector<std::string>& descriptors) override {
+    if (descriptors.empty()) return {};
+    CAIRN_RETURN_IF_ERROR(sink_->directory.CheckOwned());
     return sink_->directory.Publish(descriptors);
   }
 
@@ -164,6 +166,7 @@ class FilesystemSink final : public stream::Sink {
     // First, so that a directory that is gone with its rows is not made anew, empty.
     CAIRN_RETURN_IF_ERROR(directory.Publish(committed));
     CAIRN_RETURN_IF_ERROR(directory.Make());
+    CAIRN_RETURN_IF_ERROR(directory.Own());
     return directory.RemoveStaged();
   }
 
@@ -179,20 +182,18 @@ class SavedFilesystemSink final : public stream::SavedSink {
                       env::FileSystem* files)
       : directory_(path, {writer, 0}, files), successor_(std::move(successor)) {}
 
-  Status Check(base::CheckpointId id) const override {
+  Status Check(base::CheckpointId id, const std::vector<std::string>& committed) const override {
     CAIRN_RETURN_IF_ERROR(directory_.CheckNotTakenOver(successor_));
-    return directory_.CheckNothingIsNewerThan(id);
+    CAIRN_RETURN_IF_ERROR(directory_.CheckNothingIsNewerThan(id));
+    return directory_.CheckIsWhole(committed);
   }
 
   Status Recover(base::CheckpointId id, const std::vector<std::string>& committed) override {
-    CAIRN_RETURN_IF_ERROR(Check(id));
+    CAIRN_RETURN_IF_ERROR(Check(id, committed));
     return directory_.Publish(committed);
   }
 
-  Status TakeOver() override {
-    CAIRN_RETURN_IF_ERROR(directory_.Make());
-    return directory_.TakeOver(successor_);
-  }
+  Status TakeOver() override { return directory_.TakeOver(successor_); }
 
  private:
   OutputDirectory directory_;

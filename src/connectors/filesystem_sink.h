@@ -20,6 +20,10 @@
 //  5. A run that would begin before a checkpoint whose rows are published here, by itself or by the
 //     deployment that it goes on from, is refused at Recover: it would publish them again.
 //
+//  6. Of two runs of one deployment that go on at once, in a place and in a copy of it, the one
+//  that
+//     began later publishes.
+//
 // The names of files and the descriptor: connectors/output_directory.h.
 #pragma once
 

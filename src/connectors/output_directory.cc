@@ -187,7 +187,41 @@ Status OutputDirectory::Publish(const std::vector<std::string>& descriptors) {
   return Sync();
 }
 
-Status OutputDirectory::PublishOne(const PreparedFile& file) {
+Status OutputDirectory::Own() {
+  const Result<std::string> owner = env::ReadWholeFile(files_, OwnerPath(), kNoteBytesMax);
+  if (!owner.ok() && owner.status().code() != StatusCode::kNotFound) return owner.status();
+  if (owner.ok() && std::string_view(*owner).substr(0, run_.size()) > run_) {
+    return Status::Fenced(
+        "a later run of this job has begun to publish in " + path_ +
+        ". Go on with that one; or, if its checkpoint place is given up, remove " + OwnerPath());
+  }
+  const std::string unfinished = PathOf(StagedPrefix() + run_ + "-" + nonce_ + "-owner");
+  CAIRN_ASSIGN_OR_RETURN(const auto file, files_->CreateFile(unfinished));
+  CAIRN_RETURN_IF_ERROR(file->Append(run_ + "-" + nonce_));
+  CAIRN_RETURN_IF_ERROR(file->Sync());  // after a power cut it is the old one or the new one, whole
+  CAIRN_RETURN_IF_ERROR(file->Close());
+  return files_->Rename(unfinished, OwnerPath());
+}
+
+Status OutputDirectory::CheckOwned() const {
+  const Result<std::string> owner = env::ReadWholeFile(files_, OwnerPath(), kNoteBytesMax);
+  if (owner.status().code() == StatusCode::kNotFound) return {};
+  CAIRN_RETURN_IF_ERROR(owner.status());
+  if (*owner == run_ + "-" + nonce_) return {};
+  return Status::Fenced("another run of this job has begun to publish in " + path_ +
+                        ", such as one of a copy of its checkpoint place; this one publishes "
+                        "nothing more. Run one of the two places only");
+}
+
+Status OutputDirectory::CheckIsWhole(const std::vector<std::string>& descriptors) const {
+  for (const std::string& text : descriptors) {
+    CAIRN_ASSIGN_OR_RETURN(const PreparedFile file, ParseDescriptor(text));
+    CAIRN_RETURN_IF_ERROR(Find(file).status());
+  }
+  return {};
+}
+
+Result<OutputDirectory::Found> OutputDirectory::Find(const PreparedFile& file) const {
   const std::string staged = PathOf(file.staged);
   const std::string final = PathOf(file.final);
   const auto staged_info = files_->Stat(staged);
@@ -207,10 +241,10 @@ Status OutputDirectory::PublishOne(const PreparedFile& file) {
   if (!staged_missing && !final_missing) {
     // Some file systems can leave both names of a rename after a power cut.
     CAIRN_ASSIGN_OR_RETURN(const bool same, SameBytes(staged, final));
-    if (same) return files_->RemoveFile(staged);
+    if (same) return Found::kBoth;
     return Status::AlreadyExists(final +
-                                 " exists already and is not of this checkpoint; move it away, "
-                                 "its place belongs to " +
+                                 " exists already and is not of this checkpoint; move it away, its "
+                                 "place belongs to " +
                                  staged);
   }
   const uint64_t size = staged_missing ? final_info->size : staged_info->size;
@@ -219,7 +253,14 @@ Status OutputDirectory::PublishOne(const PreparedFile& file) {
                               " bytes, its checkpoint says " + std::to_string(file.bytes) +
                               ". Put the file back as it was; or start anew: " + kStartAnew);
   }
-  return staged_missing ? Status() : files_->Rename(staged, final);
+  return staged_missing ? Found::kPublished : Found::kStaged;
+}
+
+Status OutputDirectory::PublishOne(const PreparedFile& file) {
+  CAIRN_ASSIGN_OR_RETURN(const Found found, Find(file));
+  if (found == Found::kPublished) return {};
+  if (found == Found::kBoth) return files_->RemoveFile(PathOf(file.staged));
+  return files_->Rename(PathOf(file.staged), PathOf(file.final));
 }
 
 Result<bool> OutputDirectory::SameBytes(const std::string& a, const std::string& b) const {
@@ -282,6 +323,7 @@ Status OutputDirectory::CheckNotTakenOver(const std::string& successor) const {
 }
 
 Status OutputDirectory::TakeOver(const std::string& successor) {
+  if (files_->Stat(path_).status().code() == StatusCode::kNotFound) return {};
   const std::string path = NotePath();
   const std::string unfinished = path + "-" + FileNameOf(successor);
   const Status removed = files_->RemoveFile(unfinished);  // of a run that died in here

@@ -7,6 +7,9 @@
 //                                                 rows that no checkpoint has decided; run and
 //                                                 nonce are 16 hex digits
 // "part-<checkpoint>-<subtask>-<writer id>.<ext>" published rows
+// ".owner-<writer id>"                             holds the run that publishes; an earlier one
+// that
+//                                                 still runs publishes nothing more
 // "_taken-over-<writer id>"                       holds the writer id that goes on from this one's
 //                                                 checkpoints; this one publishes nothing more
 //
@@ -69,6 +72,22 @@ class OutputDirectory {
   ///           its final name.
   Status Publish(const std::vector<std::string>& descriptors);
 
+  /// Make this run the one that publishes. Needs the directory.
+  ///
+  /// Errors:   kFenced when a later run does: this one was paused while it started, or its place is
+  ///           an old copy.
+  Status Own();
+  /// Refuse when another run owns the directory: one of a copy of the place, or of one that was
+  /// made from it, which goes on from the same checkpoint and publishes the same rows.
+  ///
+  /// Errors:   kFenced.
+  Status CheckOwned() const;
+
+  /// Whether Publish would find every file. Writes nothing.
+  ///
+  /// Errors:   as Publish.
+  Status CheckIsWhole(const std::vector<std::string>& descriptors) const;
+
   /// Remove what earlier runs of this writer id have staged. What later ones have stays: a process
   /// that was paused and succeeded takes nothing from its successor.
   Status RemoveStaged();
@@ -86,7 +105,7 @@ class OutputDirectory {
   Status CheckNotTakenOver(const std::string& successor = "") const;
 
   /// Note that writer id `successor` goes on from this one's checkpoints; the first one to do so is
-  /// the only one. Idempotent.
+  /// the only one. Idempotent; nothing when the directory is not there.
   ///
   /// Durable:  yes, on return.
   /// Errors:   as CheckNotTakenOver.
@@ -94,10 +113,14 @@ class OutputDirectory {
 
  private:
   std::string StagedPrefix() const { return ".staged-" + writer_ + "-"; }
+  std::string OwnerPath() const { return PathOf(".owner-" + writer_); }
   std::string NotePath() const { return PathOf("_taken-over-" + writer_); }
   /// What lies in the directory; nothing when it is not made yet.
   Result<std::vector<env::DirectoryEntry>> Entries() const;
   Status Sync();
+  enum class Found : uint8_t { kStaged, kPublished, kBoth };
+  /// Where the bytes of a file are.
+  Result<Found> Find(const PreparedFile& file) const;
   Status PublishOne(const PreparedFile& file);
   Result<bool> SameBytes(const std::string& a, const std::string& b) const;
 

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "checkpoint/damage_advice.h"
 #include "checkpoint/inspect.h"
 #include "checkpoint/lease.h"
 #include "checkpoint/loaded_cut.h"
@@ -73,9 +74,13 @@ Result<std::unique_ptr<ForeignCut>> ForeignCut::Open(env::FileSystem* files, con
           foreign->plan_.Refusals() + "\n--plan shows the whole of it and runs nothing");
     }
   }
-  CAIRN_ASSIGN_OR_RETURN(foreign->cut_,
-                         checkpoint::LoadedCut::Open(foreign->objects_.get(), manifest, nullptr,
-                                                     foreign->plan_.mapping));
+  auto cut = checkpoint::LoadedCut::Open(foreign->objects_.get(), manifest, nullptr,
+                                         foreign->plan_.mapping);
+  if (!cut.ok()) {
+    return checkpoint::AdviseOnCut(cut.status(), foreign->objects_.get(), place, reference.id);
+  }
+  foreign->cut_ = *std::move(cut);
+  foreign->place_ = origin.place;
   foreign->deployment_id_ = place.identity->deployment_id;
   return foreign;
 }

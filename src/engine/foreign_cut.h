@@ -53,6 +53,7 @@ class ForeignCut {
                                                   const RestoreConsent& consent);
 
   std::shared_ptr<const checkpoint::Cut> cut() const { return cut_; }
+  const std::string& place() const { return place_; }
   const std::string& deployment_id() const { return deployment_id_; }
   /// The job that saved it.
   const checkpoint::Pipeline& saved() const { return saved_; }
@@ -66,6 +67,7 @@ class ForeignCut {
   std::unique_ptr<env::ObjectStore> objects_;
   std::unique_ptr<env::FileLock> lock_;  // of objects_, where they are in a bucket
   std::shared_ptr<const checkpoint::Cut> cut_;
+  std::string place_;
   std::string deployment_id_;
   checkpoint::Pipeline saved_;
   RestorePlan plan_;  // empty: every part under its own name

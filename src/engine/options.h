@@ -22,7 +22,8 @@ struct Options {
   uint32_t checkpoint_max_concurrent_uploads = 8;
   uint32_t state_key_groups = 128;
   int64_t state_ttl_ms = 0;  ///< 0 = for ever
-  std::optional<TtlClock> state_ttl_clock;  ///< nothing = event where every source has it, else wall
+  std::optional<TtlClock>
+      state_ttl_clock;               ///< nothing = event where every source has it, else wall
   uint64_t state_memory_budget = 0;  ///< bytes; set by Options() to half of memory; 0 = unbounded
   bool state_async_snapshots = true;
   bool fs_fsync = true;

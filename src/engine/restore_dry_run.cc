@@ -36,12 +36,14 @@ void TryRestore(const checkpoint::Cut& cut, const SavedSinks& saved_sinks, const
   for (const checkpoint::SourceOffsets& offsets : cut.sources()) {
     RestoreItem* item = ItemOf("source", offsets.source, plan);
     if (item == nullptr || item->fate == Fate::kDropped) continue;
+    const auto given_up = plan->mapping.sources.find(offsets.source);
+    if (given_up != plan->mapping.sources.end() && given_up->second.empty()) continue;
     for (const stream::StageSpec& stage : job.built.graph.stages) {
       if (stage.source == nullptr || stage.source_name != item->name) continue;
       TrySource(stage, offsets, item);
     }
   }
-  for (const auto& [sink, objection] : saved_sinks.Objections(cut.id())) {
+  for (const auto& [sink, objection] : saved_sinks.Objections(cut)) {
     RestoreItem* item = ItemOf("sink", sink, plan);
     if (item != nullptr && item->refusal.empty()) item->refusal = objection;
   }

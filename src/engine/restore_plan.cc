@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "checkpoint/plan.h"
 #include "checkpoint/slot_migration.h"
+#include "connectors/factory.h"
 #include "operators/operator_factory.h"
 
 namespace cairn::engine {
@@ -223,16 +224,22 @@ class RestorePlanner {
         for (const auto& [split, offset] : offsets->second.offsets) done += offset.ended ? 1 : 0;
       }
       item.says = fmt::format("{} of {} done", done, Plural(splits, "split"));
-      if (item.fate == Fate::kDropped) {
-        if (Allows(name)) {
-          item.says += ", given up, as allowed";
-        } else {
-          item.refusal = fmt::format("its offsets would be lost; {}{}", RenameHint(sources_, name),
-                                     AllowHint(name));
+      if (Allows(name)) {
+        item.says += ", given up, as allowed";
+        plan_.mapping.sources[name] = "";
+      } else if (item.fate == Fate::kDropped) {
+        item.refusal = fmt::format("its offsets would be lost; {}{}", RenameHint(sources_, name),
+                                   AllowHint(name));
+      } else if (item.fate == Fate::kRedefined) {
+        const Status fits =
+            connectors::CheckSavedOffsets(definition.dump(), sources_.now.at(item.name).dump());
+        if (!fits.ok()) {
+          item.refusal = std::string(fits.message()) +
+                         "; put it back as it was, or begin it anew: " + AllowHint(name);
+        } else if (!consent_.accept_changes) {
+          item.refusal =
+              "its offsets may not fit what it reads now; --accept-changes keeps them as they are";
         }
-      } else if (item.fate == Fate::kRedefined && !consent_.accept_changes) {
-        item.refusal =
-            "its offsets may not fit what it reads now; --accept-changes keeps them as they are";
       }
       plan_.items.push_back(std::move(item));
     }

@@ -63,8 +63,13 @@ class Runner {
         return Status::InvalidArgument("--from needs a checkpoint place, not --checkpoints none");
       }
       Say(LogLevel::kInfo, "no checkpoints: exactly-once sinks publish when the input has ended");
-      deployment_id = RandomId();
+      deployment_id = env::NewUuid(env::SystemClock(), env::SystemRandom());
     } else {
+      // Before the place is made: what is refused leaves nothing behind.
+      if (!origin.place.empty()) {
+        CAIRN_RETURN_IF_ERROR(CheckTarget(origin));
+        CAIRN_ASSIGN_OR_RETURN(foreign_, ForeignCut::Open(files_, origin, *job_, spec_.consent));
+      }
       CAIRN_RETURN_IF_ERROR(OpenStore());
       CAIRN_RETURN_IF_ERROR(ChooseCut(origin));
       deployment_id = store_->deployment_id();
@@ -84,12 +89,6 @@ class Runner {
   }
 
  private:
-  static std::string RandomId() {
-    env::Random* random = env::SystemRandom();
-    return base::MakeUuidV7(static_cast<uint64_t>(env::SystemClock()->UnixMillis()), random->Next(),
-                            random->Next());
-  }
-
   Status OpenStore() {
     checkpoint::StoreOptions options;
     options.pipeline = job_->built.pipeline;
@@ -97,6 +96,9 @@ class Runner {
     options.retained = job_->options.checkpoint_retained;
     options.rebase_chunks = job_->options.checkpoint_rebase_chunks;
     options.max_concurrent_uploads = job_->options.checkpoint_max_concurrent_uploads;
+    if (foreign_ != nullptr) {
+      options.origin = foreign_->place() + "@" + std::to_string(foreign_->cut()->id().value);
+    }
     if (job_->backend.changelog) options.rebase_bytes_min = kChangelogRebaseBytesMin;
     options.fsync = job_->options.fs_fsync;
     options.fresh = spec_.fresh;
@@ -113,17 +115,30 @@ class Runner {
     return {};
   }
 
+  /// Beginning with another place's cut needs a place without one.
+  Status CheckTarget(const Origin& origin) const {
+    if (files_->CanonicalPath(origin.place) == files_->CanonicalPath(job_->place)) {
+      return Status::InvalidArgument("--from " + spec_.from +
+                                     " is the job's own place; run without it to resume, or name "
+                                     "one of its checkpoints by its id alone");
+    }
+    const Result<checkpoint::Place> target = checkpoint::OpenPlace(files_, job_->place);
+    if (!target.ok() || target->Cuts().empty()) return {};
+    return Status::InvalidArgument("--from " + spec_.from + ": the place " + job_->place +
+                                   " already holds checkpoint " +
+                                   std::to_string(target->Cuts().front().id.value) +
+                                   "; run without --from to resume it, or choose an empty place");
+  }
+
   Status ChooseCut(const Origin& origin) {
-    if (!origin.place.empty()) {
-      if (store_->latest_commit().value != 0) {
-        return Status::InvalidArgument(
-            "--from " + spec_.from + ": the place " + job_->place + " already holds checkpoint " +
-            std::to_string(store_->latest_commit().value) +
-            "; run without --from to resume it, or choose an empty place");
+    if (foreign_ != nullptr) {
+      CAIRN_ASSIGN_OR_RETURN(cut_, store_->Recover());
+      if (cut_ != nullptr) {
+        return Status::Fenced("another process made checkpoint " +
+                              std::to_string(cut_->id().value) + " in " + job_->place +
+                              " meanwhile");
       }
-      CAIRN_ASSIGN_OR_RETURN(cut_, store_->Recover());  // nothing: the first checkpoint is whole
-      CAIRN_ASSIGN_OR_RETURN(foreign_, ForeignCut::Open(files_, origin, *job_, spec_.consent));
-      cut_ = foreign_->cut();
+      cut_ = foreign_->cut();  // the first checkpoint of the place is whole
     } else if (origin.id.has_value()) {
       CAIRN_ASSIGN_OR_RETURN(cut_, store_->RecoverAt(*origin.id));
     } else {
@@ -288,6 +303,16 @@ std::string DeploymentAt(env::FileSystem* files, const std::string& place) {
   return opened.ok() && opened->identity ? opened->identity->deployment_id : std::string();
 }
 
+Status AddLostOrigin(env::FileSystem* files, const std::string& place, RestorePlan* plan) {
+  if (!checkpoint::OpenPlace(files, place).ok()) return {};  // it is not made yet
+  CAIRN_ASSIGN_OR_RETURN(const auto objects, env::OpenObjects(files, place));
+  const Status lost = checkpoint::RefuseLostOrigin(objects.get());
+  if (lost.ok()) return {};
+  if (lost.code() != StatusCode::kInvalidArgument) return lost;
+  plan->items.push_back({"job", "", "", "", Fate::kKept, "", std::string(lost.message())});
+  return {};
+}
+
 /// Beginning with another place's cut needs a place without one.
 Status AddTarget(env::FileSystem* files, const std::string& place, RestorePlan* plan) {
   const Result<checkpoint::Place> target = checkpoint::OpenPlace(files, place);
@@ -325,7 +350,10 @@ Result<PlannedRestore> PlanJobRestore(const JobSpec& spec) {
     }
     CAIRN_RETURN_IF_ERROR(opened.status());
     const std::unique_ptr<checkpoint::CutReader> cut = *std::move(opened);
-    if (cut == nullptr) return planned;
+    if (cut == nullptr) {
+      CAIRN_RETURN_IF_ERROR(AddLostOrigin(files, job->place, &planned.plan));
+      return planned;
+    }
     planned.checkpoint = cut->manifest().checkpoint_id;
     planned.saved_parallelism = cut->manifest().parallelism;
     CAIRN_ASSIGN_OR_RETURN(const checkpoint::Pipeline saved,

@@ -40,9 +40,11 @@ class RunJobTest : public ::testing::Test {
 
   std::string Path(const std::string& name) const { return (dir_ / name).string(); }
 
+  /// Append `count` bids to the input.
   void WriteBids(int count) {
-    std::ofstream file(Path("bids.ndjson"));
-    for (int i = 0; i < count; ++i) {
+    std::ofstream file(Path("bids.ndjson"), std::ios::app);
+    const int first = static_cast<int>(bids_.size());
+    for (int i = first; i < first + count; ++i) {
       const Bid bid{(i * 7919) % kAuctions, (i * 104729LL) % 100003};
       bids_.push_back(bid);
       file << R"({"auction":)" << bid.auction << R"(,"price":)" << bid.price << R"(,"url":"u)" << i

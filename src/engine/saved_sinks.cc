@@ -14,20 +14,38 @@ Result<SavedSinks> SavedSinks::Make(const checkpoint::Pipeline& saved,
                                     env::FileSystem* files) {
   SavedSinks sinks;
   for (const checkpoint::PipelineComponent& component : saved.components) {
-    if (component.kind != "sink" || given_up.contains(component.name)) continue;
+    if (component.kind != "sink") continue;
     Result<std::unique_ptr<stream::SavedSink>> sink =
         connectors::MakeSavedSink(component.definition, WriterNameOf(deployment, component.name),
                                   WriterNameOf(successor, component.name), files);
     if (!sink.ok()) return sink.status().WithContext("sink " + component.name);
-    if (*sink != nullptr) sinks.sinks_.push_back({component.name, *std::move(sink)});
+    if (*sink == nullptr) continue;
+    sinks.sinks_.push_back({component.name, *std::move(sink), given_up.contains(component.name)});
   }
   return sinks;
 }
 
-std::map<std::string, std::string> SavedSinks::Objections(base::CheckpointId id) const {
+std::vector<std::string> SavedSinks::Named::PreparedIn(const checkpoint::Cut& cut) const {
+  std::vector<std::string> descriptors;
+  if (given_up) return descriptors;
+  for (const checkpoint::PreparedSink& prepared : cut.sinks()) {
+    if (prepared.sink != name) continue;
+    for (const auto& piece : prepared.pieces) descriptors.push_back(piece.descriptor);
+  }
+  return descriptors;
+}
+
+Status SavedSinks::Named::Explain(const Status& status) const {
+  if (status.code() != StatusCode::kCorruption) return status;
+  return Status::Corruption(std::string(status.message()) +
+                            "; or go on without what it prepared: " + "--allow-non-restored " +
+                            name);
+}
+
+std::map<std::string, std::string> SavedSinks::Objections(const checkpoint::Cut& cut) const {
   std::map<std::string, std::string> objections;
   for (const Named& named : sinks_) {
-    const Status status = named.sink->Check(id);
+    const Status status = named.Explain(named.sink->Check(cut.id(), named.PreparedIn(cut)));
     if (!status.ok()) objections[named.name] = std::string(status.message());
   }
   return objections;
@@ -35,13 +53,8 @@ std::map<std::string, std::string> SavedSinks::Objections(base::CheckpointId id)
 
 Status SavedSinks::Recover(const checkpoint::Cut& cut) const {
   for (const Named& named : sinks_) {
-    std::vector<std::string> committed;
-    for (const checkpoint::PreparedSink& prepared : cut.sinks()) {
-      if (prepared.sink != named.name) continue;
-      for (const auto& piece : prepared.pieces) committed.push_back(piece.descriptor);
-    }
-    const Status recovered = named.sink->Recover(cut.id(), committed);
-    CAIRN_RETURN_IF_ERROR(recovered.WithContext("sink " + named.name));
+    const Status recovered = named.sink->Recover(cut.id(), named.PreparedIn(cut));
+    CAIRN_RETURN_IF_ERROR(named.Explain(recovered).WithContext("sink " + named.name));
   }
   return {};
 }

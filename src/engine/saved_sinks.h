@@ -23,8 +23,8 @@ namespace cairn::engine {
 
 class SavedSinks {
  public:
-  /// Take the sinks of `saved`, but those `given_up`. `deployment` made the checkpoint, `successor`
-  /// goes on from it.
+  /// Take the sinks of `saved`; what those `given_up` prepared stays where it lies. `deployment`
+  /// made the checkpoint, `successor` goes on from it.
   ///
   /// Errors:   kInvalidArgument: a sink of a connector that is unknown.
   static Result<SavedSinks> Make(const checkpoint::Pipeline& saved,
@@ -32,8 +32,8 @@ class SavedSinks {
                                  const std::string& deployment, const std::string& successor,
                                  env::FileSystem* files);
 
-  /// Why a job may not go on from checkpoint `id`, by sink. Writes nothing.
-  std::map<std::string, std::string> Objections(base::CheckpointId id) const;
+  /// Why a job may not go on from `cut`, by sink. Writes nothing.
+  std::map<std::string, std::string> Objections(const checkpoint::Cut& cut) const;
 
   /// Publish what `cut` lists, under the names that the sinks had when it was saved.
   ///
@@ -50,6 +50,12 @@ class SavedSinks {
   struct Named {
     std::string name;
     std::unique_ptr<stream::SavedSink> sink;
+    bool given_up = false;
+
+    /// The descriptors that are to be committed.
+    std::vector<std::string> PreparedIn(const checkpoint::Cut& cut) const;
+    /// `status`, with the way out when rows are gone.
+    Status Explain(const Status& status) const;
   };
   SavedSinks() = default;
 

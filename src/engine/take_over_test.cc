@@ -16,11 +16,13 @@ class TakeOverTest : public RunJobTest {
  protected:
   /// Run a job until its first rows, and leave its place as a kill does right behind the decision
   /// of the last checkpoint: its rows are prepared and not yet published.
-  void SaveAndKill(const JobSpec& spec) {
+  void SaveAndKill(JobSpec spec) {
+    spec.settings[0].second = "1h";  // one checkpoint, that of the stop
     WriteBids(60000);
     stop_after_rows_ = 1;
     ASSERT_TRUE(Run(spec).ok());
     stop_after_rows_ = UINT64_MAX;
+    WriteBids(5000);  // something is left to read, however late the stop came
     for (const auto& [directory, names] : Prepared(spec.checkpoints)) {
       for (const auto& [staged, published] : names) {
         fs::rename(fs::path(Path(directory)) / published, fs::path(Path(directory)) / staged);
@@ -152,13 +154,14 @@ TEST_F(TakeOverTest, APlanSaysWhatSourcesAndSinksWouldSay) {
     EXPECT_TRUE(planned->plan.restorable()) << planned->plan.Refusals();
     EXPECT_THAT(find(planned->plan, "source").says, HasSubstr("under way"));
   }
-  fs::rename(Path("bids.ndjson"), Path("away"));
+  fs::copy_file(Path("bids.ndjson"), Path("whole"));
+  fs::resize_file(Path("bids.ndjson"), 10);
   {
     const auto planned = PlanJobRestore(successor);
     ASSERT_TRUE(planned.ok()) << planned.status().ToString();
     EXPECT_THAT(find(planned->plan, "source").refusal, HasSubstr("bids.ndjson"));
   }
-  fs::rename(Path("away"), Path("bids.ndjson"));
+  fs::copy_file(Path("whole"), Path("bids.ndjson"), fs::copy_options::overwrite_existing);
   JobSpec third = successor;
   third.checkpoints = Path("third.cairn");
   stop_after_rows_ = 1;
@@ -171,10 +174,11 @@ TEST_F(TakeOverTest, APlanSaysWhatSourcesAndSinksWouldSay) {
   }
 }
 
-TEST_F(TakeOverTest, ATopNOfAnotherOrderOrFewerRowsIsRefusedByThePlanAndBeginsEmptyWhenGivenUp) {
+TEST_F(TakeOverTest, ATopNOfAnotherOrderOrNumberOfRowsIsRefusedByThePlanAndBeginsEmptyWhenGivenUp) {
   SaveAndKill(Spec(BidTable() + TopJob()));
   for (const auto& [from, to] : {std::pair<std::string, std::string>{"price DESC", "price"},
-                                 std::pair<std::string, std::string>{"rn <= 3", "rn <= 2"}}) {
+                                 std::pair<std::string, std::string>{"rn <= 3", "rn <= 2"},
+                                 std::pair<std::string, std::string>{"rn <= 3", "rn <= 4"}}) {
     std::string sql = BidTable() + TopJob();
     sql.replace(sql.find(from), from.size(), to);
     JobSpec spec = Successor(sql);
@@ -188,6 +192,72 @@ TEST_F(TakeOverTest, ATopNOfAnotherOrderOrFewerRowsIsRefusedByThePlanAndBeginsEm
     ASSERT_TRUE(given_up.ok()) << given_up.status().ToString();
     EXPECT_TRUE(given_up->plan.restorable()) << given_up->plan.Refusals();
   }
+}
+
+// It has taken the sinks over and holds no checkpoint: begun from the start it would publish all
+// rows again.
+TEST_F(TakeOverTest, APlaceThatWasBegunFromAnotherNeverBeginsFromTheStart) {
+  SaveAndKill(Spec(CountJob()));
+  std::ofstream(Path("bids.ndjson"), std::ios::app) << "{bad\n";
+  JobSpec successor = Successor(CountJob());
+  successor.settings[0].second = "1h";
+  ASSERT_FALSE(Run(successor).ok()) << "a bad row, behind the take-over";
+  fs::resize_file(Path("bids.ndjson"), fs::file_size(Path("bids.ndjson")) - 5);
+  JobSpec alone = successor;
+  alone.from.clear();
+  const Status refused = Run(alone).status();
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << refused.ToString();
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("--from " + Path("job.cairn") + "@1"));
+  const auto planned = PlanJobRestore(alone);
+  ASSERT_TRUE(planned.ok()) << planned.status().ToString();
+  EXPECT_FALSE(planned->plan.restorable());
+  const auto again = Run(successor);
+  ASSERT_TRUE(again.ok()) << again.status().ToString();
+  EXPECT_EQ(Netted("counts"), ExpectedCounts());
+  EXPECT_TRUE(Run(alone).ok()) << "it has a checkpoint of its own now";
+}
+
+TEST_F(TakeOverTest, ARefusedStartLeavesNoPlace) {
+  SaveAndKill(Spec(CountJob()));
+  JobSpec successor = Successor(CountJob());
+  successor.settings.push_back({"state.key_groups", "64"});
+  EXPECT_EQ(Run(successor).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_FALSE(fs::exists(successor.checkpoints));
+  successor.from = successor.checkpoints = Path("job.cairn");
+  EXPECT_THAT(std::string(Run(successor).status().message()), HasSubstr("own place"));
+}
+
+TEST_F(TakeOverTest, OffsetsOfOtherSplitsAreRefusedWithEveryWord) {
+  SaveAndKill(Spec(CountJob()));
+  std::string sql = CountJob();
+  sql.replace(sql.find("65536"), 5, "20000");
+  JobSpec spec = Successor(sql);
+  spec.consent.accept_changes = true;
+  const Status refused = Run(spec).status();
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << refused.ToString();
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("count by split_bytes"));
+  spec.consent.non_restored = {"bid"};
+  const auto planned = PlanJobRestore(spec);
+  ASSERT_TRUE(planned.ok()) << planned.status().ToString();
+  EXPECT_TRUE(planned->plan.restorable()) << planned->plan.Refusals();
+}
+
+TEST_F(TakeOverTest, ASinkWhoseRowsAreGivenUpIsTakenOverAllTheSame) {
+  SaveAndKill(Spec(CountJob()));
+  JobSpec spec = Successor(CountJob());
+  spec.consent.non_restored = {"counts"};
+  stop_after_rows_ = 1;
+  ASSERT_TRUE(Run(spec).ok());
+  const Status first = Run(Spec(CountJob())).status();
+  EXPECT_THAT(std::string(first.message()), HasSubstr("_taken-over-"));
+}
+
+TEST_F(TakeOverTest, APlanFindsRowsThatAreGone) {
+  SaveAndKill(Spec(CountJob()));
+  fs::remove_all(Path("counts"));
+  const auto planned = PlanJobRestore(Successor(CountJob()));
+  ASSERT_TRUE(planned.ok()) << planned.status().ToString();
+  EXPECT_THAT(planned->plan.Refusals(), HasSubstr("--allow-non-restored counts"));
 }
 
 }  // namespace

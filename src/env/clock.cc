@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/hash.h"
+#include "base/ids.h"
 
 namespace cairn::env {
 namespace {
@@ -53,6 +54,12 @@ class MachineRandom final : public Random {
 std::string RandomToken(Random* random) {
   const uint64_t bits[2] = {random->Next(), random->Next()};
   return base::ToHex(std::string_view(reinterpret_cast<const char*>(bits), sizeof(bits)));
+}
+
+std::string NewUuid(Clock* clock, Random* random) {
+  const uint64_t low = random->Next();  // in statements: the order of arguments is the compiler's
+  const uint64_t high = random->Next();
+  return base::MakeUuidV7(static_cast<uint64_t>(clock->UnixMillis()), high, low);
 }
 
 Clock* SystemClock() {

@@ -32,6 +32,9 @@ class Random {
 /// 128 random bits in hex: names what nobody else has named.
 std::string RandomToken(Random* random);
 
+/// A UUID of version 7 of the clock's time. The same on every compiler for the same seed.
+std::string NewUuid(Clock* clock, Random* random);
+
 Clock* SystemClock();
 /// Seeded once from the system.
 Random* SystemRandom();

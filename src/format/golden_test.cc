@@ -280,7 +280,8 @@ std::vector<Row> AllRows(const std::vector<CanonicalBatch>& batches) {
 
 // Composed byte by byte by tests/golden/make_snapshots.py, without Arrow.
 TEST(Golden, SnapshotWithStampsOfThreeAndFourFieldsAndSeveralBatches) {
-  const auto stream = ReadCanonicalStream(Golden("snapshot-stamps.snap", ""));
+  const std::string golden = Golden("snapshot-stamps.snap", "");  // the rows point into it
+  const auto stream = ReadCanonicalStream(golden);
   ASSERT_TRUE(stream.ok()) << stream.status().ToString();
   EXPECT_EQ(stream->state_versions,
             (std::vector<StateVersion>{{7, "session", 3, ""}, {42, "count", 2, "counts"}}));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <string_view>
 
 #include "cairn/hash.h"
 
@@ -28,7 +29,7 @@ struct EqualWords {
 
 struct EqualBytes {
   bool operator()(const char* a, const char* b, uint32_t a_size, uint32_t b_size) const {
-    return a_size == b_size && std::memcmp(a, b, a_size) == 0;
+    return std::string_view(a, a_size) == std::string_view(b, b_size);  // empty ones may be null
   }
 };
 

@@ -28,8 +28,8 @@ Result<std::shared_ptr<arrow::Array>> AsArray(const Datum& datum, int64_t rows) 
   return Status::Internal("expression gave " + datum.ToString());
 }
 
-bool IsTrue(const Datum& truth, size_t at) {
-  const auto& values = static_cast<const arrow::BooleanArray&>(*truth.make_array());
+bool IsTrue(const arrow::Array& truth, size_t at) {
+  const auto& values = static_cast<const arrow::BooleanArray&>(truth);
   return values.IsValid(static_cast<int64_t>(at)) && values.Value(static_cast<int64_t>(at));
 }
 
@@ -78,7 +78,7 @@ Result<Datum> EvaluateBranches(const Expression::Call& call, const std::vector<B
       CAIRN_ASSIGN_OR_RETURN(const auto flags, AsArray(truth, static_cast<int64_t>(rows.size())));
       for (size_t i = 0; i < open.size(); ++i) {
         const bool null = flags->IsNull(static_cast<int64_t>(i));
-        if (IsTrue(Datum(flags), i)) {
+        if (IsTrue(*flags, i)) {
           taken.push_back(open[i]);
         } else if (!(null && null_is_null)) {
           rest.push_back(open[i]);

@@ -172,10 +172,11 @@ Status CheckSavedRanks(const Json& saved, const Json& now) {
   }
   const auto saved_limit = saved.value("limit", int64_t{0});
   const auto limit = now.value("limit", int64_t{0});
-  if (limit >= saved_limit) return {};
-  return Status::InvalidArgument("it keeps " + std::to_string(limit) +
-                                 " rows of each partition, and up to " +
-                                 std::to_string(saved_limit) + " were saved");
+  if (limit == saved_limit) return {};
+  return Status::InvalidArgument(
+      "it keeps " + std::to_string(limit) + " rows of each partition, and up to " +
+      std::to_string(saved_limit) +
+      (limit < saved_limit ? " were saved" : " were kept: those behind them are gone"));
 }
 
 }  // namespace

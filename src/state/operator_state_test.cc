@@ -162,5 +162,20 @@ TEST(OperatorState, ARowWithoutItsOwnerIsCorruption) {
   EXPECT_NE(status.ToString().find("source"), std::string::npos);
 }
 
+// A codec copies an empty value with memcpy, which may not be given null.
+TEST(SavedRows, RowsWithoutBytesHaveAPlaceAllTheSame) {
+  SavedRows rows;
+  const SavedRows::Slot first = rows.Append(SavedRowKind::kPut, 0, 0);
+  EXPECT_NE(first.key, nullptr);
+  EXPECT_NE(first.value, nullptr);
+  rows.Clear();
+  SavedRows::Run run(&rows, 1, 0, 0);
+  const SavedRows::Slot second = run.Append(SavedRowKind::kPut, 0, 0);
+  EXPECT_NE(second.key, nullptr);
+  EXPECT_NE(second.value, nullptr);
+  run.Finish();
+  EXPECT_EQ(rows.rows(), 1u);
+}
+
 }  // namespace
 }  // namespace cairn

@@ -73,11 +73,12 @@ class SavedSink {
  public:
   virtual ~SavedSink() = default;
 
-  /// Whether this run may go on from that deployment's checkpoint `id`. Writes nothing.
+  /// Whether this run may go on from that deployment's checkpoint `id`, and `committed` could be
+  /// committed. Writes nothing.
   ///
   /// Errors:   kInvalidArgument when a third deployment took it over, or rows of a newer checkpoint
-  ///           are published already: they would come again.
-  virtual Status Check(base::CheckpointId id) const = 0;
+  ///           are published already: they would come again · as Sink::Commit.
+  virtual Status Check(base::CheckpointId id, const std::vector<std::string>& committed) const = 0;
 
   /// Check, and commit the descriptors of the checkpoint, as that deployment would have itself.
   /// Idempotent.
@@ -86,7 +87,8 @@ class SavedSink {
   virtual Status Recover(base::CheckpointId id, const std::vector<std::string>& committed) = 0;
 
   /// From now on that deployment publishes nothing more here, nor does a third one that goes on
-  /// from it. Called before this run commits anything of its own. Idempotent.
+  /// from it. Called before this run commits anything of its own. Idempotent. Where nothing is left
+  /// of that sink, nothing is made.
   ///
   /// Durable:  yes, on return.
   virtual Status TakeOver() = 0;

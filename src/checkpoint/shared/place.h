@@ -73,10 +73,7 @@ struct Seams {
   void Reach(ProtocolStep step, uint64_t node, base::CheckpointId id) const {
     if (observer) observer({step, node, id});
   }
-  std::string NewUuid() const {
-    return base::MakeUuidV7(static_cast<uint64_t>(clock->UnixMillis()), random->Next(),
-                            random->Next());
-  }
+  std::string NewUuid() const { return env::NewUuid(clock, random); }
 };
 
 inline constexpr std::string_view kAllocatorKey = "control/allocator.json";
