@@ -156,17 +156,25 @@ class FilesystemSink final : public stream::Sink {
   Status Commit(const std::vector<std::string>& descriptors) override {
     if (descriptors.empty()) return {};
     CAIRN_RETURN_IF_ERROR(sink_->directory.CheckOwned());
+    // Another run may have been about to publish when this one began.
+    if (const auto id = std::exchange(begins_at_, std::nullopt)) {
+      CAIRN_RETURN_IF_ERROR(sink_->directory.CheckNothingIsNewerThan(*id));
+    }
     return sink_->directory.Publish(descriptors);
   }
 
   Status Recover(base::CheckpointId id, const std::vector<std::string>& committed) override {
     OutputDirectory& directory = sink_->directory;
+    begins_at_ = id;
     CAIRN_RETURN_IF_ERROR(directory.CheckNotTakenOver());
+    // A directory that is gone with its rows is not made anew, empty.
+    CAIRN_RETURN_IF_ERROR(directory.CheckIsWhole(committed));
     CAIRN_RETURN_IF_ERROR(directory.CheckNothingIsNewerThan(id));
-    // First, so that a directory that is gone with its rows is not made anew, empty.
-    CAIRN_RETURN_IF_ERROR(directory.Publish(committed));
     CAIRN_RETURN_IF_ERROR(directory.Make());
+    // Then again: from here on no other run begins to publish.
     CAIRN_RETURN_IF_ERROR(directory.Own());
+    CAIRN_RETURN_IF_ERROR(directory.CheckNothingIsNewerThan(id));
+    CAIRN_RETURN_IF_ERROR(directory.Publish(committed));
     return directory.RemoveStaged();
   }
 
@@ -174,6 +182,7 @@ class FilesystemSink final : public stream::Sink {
 
  private:
   const std::shared_ptr<SinkFiles> sink_;
+  std::optional<base::CheckpointId> begins_at_;  ///< until the first commit
 };
 
 class SavedFilesystemSink final : public stream::SavedSink {

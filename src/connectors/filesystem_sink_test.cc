@@ -163,7 +163,7 @@ TEST_F(FilesystemSinkTest, StagedRowsOfAnotherLengthAreCorruption) {
 
 TEST_F(FilesystemSinkTest, AFileThatHasTheFinalNameIsNotOverwritten) {
   auto sink = Sink(&files_);
-  ASSERT_TRUE(sink->Recover(kNone, {}).ok());
+  ASSERT_TRUE(sink->Recover(base::CheckpointId(1), {}).ok());
   auto writer = *sink->CreateWriter(0);
   ASSERT_TRUE(writer->Write(Plain(Numbers(1, 2))).ok());
   const std::string descriptor = **writer->Prepare(base::CheckpointId(1));
@@ -237,6 +237,21 @@ TEST_F(FilesystemSinkTest, OfTwoRunsThatGoOnAtOnceTheLaterOnePublishes) {
   EXPECT_THAT(Visible(), SizeIs(1));
 }
 
+// The other one had looked whether it may, and publishes when this one has begun.
+TEST_F(FilesystemSinkTest, RowsThatAppearWhileARunBeginsAreSeenBeforeItsFirstCommit) {
+  auto first = Sink(&files_);
+  ASSERT_TRUE(first->Recover(base::CheckpointId(3), {}).ok());
+  auto second = Sink(&files_);
+  ASSERT_TRUE(second->Recover(base::CheckpointId(3), {}).ok());
+  auto writer = *second->CreateWriter(0);
+  ASSERT_TRUE(writer->Write(Plain(Numbers(1, 2))).ok());
+  const std::string prepared = **writer->Prepare(base::CheckpointId(5));
+  WriteFile(&files_, "/out/part-00000000000000000004-0-w.ndjson", "published by the first");
+  const Status refused = second->Commit({prepared});
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << refused.ToString();
+  EXPECT_THAT(refused.message(), HasSubstr("would be published again"));
+}
+
 TEST_F(FilesystemSinkTest, ASavedSinkThatKeptNothingIsNothingToTakeOver) {
   for (const char* connector : {"print", "blackhole"}) {
     const auto saved =
@@ -302,16 +317,18 @@ TEST_F(FilesystemSinkTest, AnUndecidedFileOfALaterRunIsNotTakenForACommittedOne)
   EXPECT_EQ(Hidden(), 0U);
 }
 
-// A process that was paused while it started wakes up behind its successor.
-TEST_F(FilesystemSinkTest, ARunThatWasSucceededTakesNothingFromItsSuccessor) {
+// A process that was paused while it started wakes up behind its successor: it is the later one to
+// say that it publishes, and the successor ends with its rows unharmed.
+TEST_F(FilesystemSinkTest, ARunThatWasSucceededSweepsNothingOfItsSuccessor) {
   auto paused = Sink(&files_);
   auto successor = Sink(&files_);
   ASSERT_TRUE(successor->Recover(kNone, {}).ok());
   auto writer = *successor->CreateWriter(0);
   ASSERT_TRUE(writer->Write(Plain(Numbers(1, 2))).ok());
   const std::string prepared = **writer->Prepare(base::CheckpointId(1));
-  EXPECT_EQ(paused->Recover(kNone, {}).code(), StatusCode::kFenced);
-  EXPECT_TRUE(successor->Commit({prepared}).ok());
+  ASSERT_TRUE(paused->Recover(kNone, {}).ok());
+  EXPECT_EQ(successor->Commit({prepared}).code(), StatusCode::kFenced);
+  EXPECT_TRUE(Sink(&files_)->Recover(base::CheckpointId(1), {prepared}).ok());
   EXPECT_THAT(Visible(), SizeIs(1));
 }
 

@@ -111,6 +111,7 @@ OutputDirectory::OutputDirectory(std::string path, const stream::SinkWriterId& w
                                  env::FileSystem* files)
     : path_(std::move(path)),
       writer_(FileNameOf(writer.name)),
+      is_only_run_(writer.run == 0),
       run_(Hex16(writer.run)),
       nonce_(Hex16(env::SystemRandom()->Next())),
       files_(files) {}
@@ -188,19 +189,17 @@ Status OutputDirectory::Publish(const std::vector<std::string>& descriptors) {
 }
 
 Status OutputDirectory::Own() {
-  const Result<std::string> owner = env::ReadWholeFile(files_, OwnerPath(), kNoteBytesMax);
-  if (!owner.ok() && owner.status().code() != StatusCode::kNotFound) return owner.status();
-  if (owner.ok() && std::string_view(*owner).substr(0, run_.size()) > run_) {
-    return Status::Fenced(
-        "a later run of this job has begun to publish in " + path_ +
-        ". Go on with that one; or, if its checkpoint place is given up, remove " + OwnerPath());
-  }
+  if (is_only_run_) return {};
   const std::string unfinished = PathOf(StagedPrefix() + run_ + "-" + nonce_ + "-owner");
   CAIRN_ASSIGN_OR_RETURN(const auto file, files_->CreateFile(unfinished));
   CAIRN_RETURN_IF_ERROR(file->Append(run_ + "-" + nonce_));
   CAIRN_RETURN_IF_ERROR(file->Sync());  // after a power cut it is the old one or the new one, whole
   CAIRN_RETURN_IF_ERROR(file->Close());
-  return files_->Rename(unfinished, OwnerPath());
+  const Status renamed = files_->Rename(unfinished, OwnerPath());
+  if (renamed.code() != StatusCode::kNotFound) return renamed;
+  return Status::Fenced(
+      "another run of this job began to publish in " + path_ +
+      " at the same moment and swept what this one had begun. Run one of the two");
 }
 
 Status OutputDirectory::CheckOwned() const {

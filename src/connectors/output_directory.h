@@ -72,10 +72,8 @@ class OutputDirectory {
   ///           its final name.
   Status Publish(const std::vector<std::string>& descriptors);
 
-  /// Make this run the one that publishes. Needs the directory.
-  ///
-  /// Errors:   kFenced when a later run does: this one was paused while it started, or its place is
-  ///           an old copy.
+  /// Make this run the one that publishes: of two, the one that says so later. Needs the directory.
+  /// Nothing for a deployment of one run.
   Status Own();
   /// Refuse when another run owns the directory: one of a copy of the place, or of one that was
   /// made from it, which goes on from the same checkpoint and publishes the same rows.
@@ -126,7 +124,8 @@ class OutputDirectory {
 
   const std::string path_;
   const std::string writer_;  ///< the writer id as part of a file's name
-  const std::string run_;     ///< sorts as the runs do
+  const bool is_only_run_;
+  const std::string run_;  ///< sorts as the runs do
   const std::string nonce_;
   env::FileSystem* const files_;
 

@@ -31,6 +31,12 @@ namespace {
 /// A changelog materialises when its log has passed this and half the base.
 constexpr uint64_t kChangelogRebaseBytesMin = 64 << 10;
 
+/// The deployment of a place, which a start that failed may have made; else a name of none.
+std::string DeploymentAt(env::FileSystem* files, const std::string& place) {
+  const Result<checkpoint::Place> opened = checkpoint::OpenPlace(files, place);
+  return opened.ok() && opened->identity ? opened->identity->deployment_id : std::string();
+}
+
 Status CheckConsent(const JobSpec& spec, const Origin& origin) {
   if (!origin.place.empty() || spec.consent.empty()) return {};
   return Status::InvalidArgument(
@@ -69,6 +75,9 @@ class Runner {
       if (!origin.place.empty()) {
         CAIRN_RETURN_IF_ERROR(CheckTarget(origin));
         CAIRN_ASSIGN_OR_RETURN(foreign_, ForeignCut::Open(files_, origin, *job_, spec_.consent));
+        CAIRN_ASSIGN_OR_RETURN(const SavedSinks sinks,
+                               SavedSinksFor(DeploymentAt(files_, job_->place)));
+        CAIRN_RETURN_IF_ERROR(sinks.Check(*foreign_->cut()));
       }
       CAIRN_RETURN_IF_ERROR(OpenStore());
       CAIRN_RETURN_IF_ERROR(ChooseCut(origin));
@@ -159,10 +168,13 @@ class Runner {
   }
 
   Status RecoverSavedSinks() {
-    CAIRN_ASSIGN_OR_RETURN(
-        saved_sinks_, SavedSinks::Make(foreign_->saved(), foreign_->plan().given_up_sinks,
-                                       foreign_->deployment_id(), store_->deployment_id(), files_));
+    CAIRN_ASSIGN_OR_RETURN(saved_sinks_, SavedSinksFor(store_->deployment_id()));
     return saved_sinks_->Recover(*cut_);
+  }
+
+  Result<SavedSinks> SavedSinksFor(const std::string& successor) const {
+    return SavedSinks::Make(foreign_->saved(), foreign_->plan().given_up_sinks,
+                            foreign_->deployment_id(), successor, files_);
   }
 
   void DescribeCut(const std::string& place) const {
@@ -295,12 +307,6 @@ Result<std::unique_ptr<checkpoint::CutReader>> OpenPlanned(env::FileSystem* file
   wanted.place = place;
   CAIRN_ASSIGN_OR_RETURN(const format::CutReference chosen, ChooseCut(*opened, wanted));
   return checkpoint::CutReader::Open(files, place, chosen.id);
-}
-
-/// The deployment of a place, which a start that failed may have made; else a name of none.
-std::string DeploymentAt(env::FileSystem* files, const std::string& place) {
-  const Result<checkpoint::Place> opened = checkpoint::OpenPlace(files, place);
-  return opened.ok() && opened->identity ? opened->identity->deployment_id : std::string();
 }
 
 Status AddLostOrigin(env::FileSystem* files, const std::string& place, RestorePlan* plan) {

@@ -51,6 +51,14 @@ std::map<std::string, std::string> SavedSinks::Objections(const checkpoint::Cut&
   return objections;
 }
 
+Status SavedSinks::Check(const checkpoint::Cut& cut) const {
+  for (const Named& named : sinks_) {
+    const Status status = named.sink->Check(cut.id(), named.PreparedIn(cut));
+    CAIRN_RETURN_IF_ERROR(named.Explain(status).WithContext("sink " + named.name));
+  }
+  return {};
+}
+
 Status SavedSinks::Recover(const checkpoint::Cut& cut) const {
   for (const Named& named : sinks_) {
     const Status recovered = named.sink->Recover(cut.id(), named.PreparedIn(cut));

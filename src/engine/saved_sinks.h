@@ -32,6 +32,10 @@ class SavedSinks {
                                  const std::string& deployment, const std::string& successor,
                                  env::FileSystem* files);
 
+  /// Whether a job may go on from `cut`. Writes nothing.
+  ///
+  /// Errors:   as stream::SavedSink::Check, naming the sink.
+  Status Check(const checkpoint::Cut& cut) const;
   /// Why a job may not go on from `cut`, by sink. Writes nothing.
   std::map<std::string, std::string> Objections(const checkpoint::Cut& cut) const;
 

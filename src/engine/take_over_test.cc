@@ -116,6 +116,7 @@ TEST_F(TakeOverTest, WhatIsGivenUpByNameStaysWhereItLies) {
   JobSpec spec = Successor(CountJobInto("elsewhere"));
   const Status gone = Run(spec).status();
   EXPECT_EQ(gone.code(), StatusCode::kCorruption) << gone.ToString();
+  EXPECT_FALSE(fs::exists(spec.checkpoints)) << "what is refused makes no place";
   spec.consent.non_restored = {"counts"};
   const auto moved = Run(spec);
   ASSERT_TRUE(moved.ok()) << moved.status().ToString();

@@ -19,7 +19,7 @@ namespace cairn::stream {
 /// Whose files and transactions a sink's are.
 struct SinkWriterId {
   std::string name;  ///< of one sink of one deployment: unique, and the same after a restart
-  uint64_t run = 0;  ///< grows with every start of that deployment
+  uint64_t run = 0;  ///< grows with every start of that deployment; 0 = it has one only
 };
 
 /// Write the rows of one sink subtask.

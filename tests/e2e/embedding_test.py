@@ -192,7 +192,7 @@ class CustomOperatorTest(EndToEndTest):
     def test_rows_are_published_once_though_the_job_is_killed_and_rescaled(self):
         seed = fresh_seed()
         rng = random.Random(seed)
-        expected = self.purchases(8_000_000 if LONG else 1_000_000, seed)
+        expected = self.purchases(8_000_000 if LONG else 3_000_000, seed)
         kills = 0
         place = self.dir / "streaks.cairn"
         for round_ in range(MOST_KILLS + 1):
