@@ -289,8 +289,7 @@ class StateStore {
   /// did in all partitions or in none, so `fn` writes the event, and how far the control stream was
   /// read, to broadcast_state of its partition.
   ///
-  /// Shape:    `fn` does not call Checkpoint or RunBroadcasts. What no checkpoint holds is gone
-  /// with
+  /// Shape:    `fn` does not call Checkpoint or RunBroadcasts. What no checkpoint holds goes with
   ///           the process: read it again. It waits in memory until every partition has run it.
   /// Threads:  any; `fn` is called by several threads at once. Broadcasts of one thread keep their
   ///           order, and all partitions have the same.

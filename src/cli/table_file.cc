@@ -8,7 +8,6 @@
 #include <arrow/ipc/writer.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
-#include <arrow/util/byte_size.h>
 #include <fmt/format.h>
 #include <parquet/arrow/reader.h>
 #include <parquet/arrow/writer.h>
@@ -17,6 +16,7 @@
 
 #include <utility>
 
+#include "connectors/parquet_row_group.h"
 #include "format/arrow_status.h"
 
 namespace cairn::cli {
@@ -87,7 +87,7 @@ class ParquetFileWriter final : public TableWriter {
       : stream_(std::move(stream)), writer_(std::move(writer)) {}
   Status Write(const arrow::RecordBatch& batch) override {
     return Guarded([&]() -> arrow::Status {
-      ARROW_RETURN_NOT_OK(MakeRoom(batch));
+      ARROW_RETURN_NOT_OK(row_group_.MakeRoom(batch, writer_.get()));
       return writer_->WriteRecordBatch(batch);
     });
   }
@@ -96,15 +96,6 @@ class ParquetFileWriter final : public TableWriter {
   }
 
  private:
-  /// Rows alone do not bound a group of wide ones.
-  arrow::Status MakeRoom(const arrow::RecordBatch& batch) {
-    ARROW_ASSIGN_OR_RAISE(const int64_t bytes, arrow::util::ReferencedBufferSize(batch));
-    group_bytes_ += bytes;
-    if (group_bytes_ <= kParquetRowGroupBytes || group_bytes_ == bytes) return arrow::Status::OK();
-    group_bytes_ = bytes;
-    return writer_->NewBufferedRowGroup();
-  }
-
   /// Parquet throws from below its Arrow interface.
   template <class Call>
   Status Guarded(const Call& call) {
@@ -117,7 +108,7 @@ class ParquetFileWriter final : public TableWriter {
 
   std::shared_ptr<SinkStream> stream_;
   std::unique_ptr<parquet::arrow::FileWriter> writer_;
-  int64_t group_bytes_ = 0;  ///< at least what the open row group holds
+  connectors::RowGroupBytes row_group_{kParquetRowGroupBytes};
 };
 
 Result<TableReader> OpenArrow(std::shared_ptr<arrow::io::RandomAccessFile> file) {

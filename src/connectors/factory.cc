@@ -173,27 +173,43 @@ Status CheckSavedOffsets(const std::string& saved_identity, const std::string& i
   return {};
 }
 
+namespace {
+
+/// What a sink's identity says of where it writes; empty = not said.
+struct SinkTarget {
+  std::string connector;
+  std::string path;
+};
+
+SinkTarget TargetOf(const std::string& identity) {
+  const auto json = nlohmann::json::parse(identity, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return {};
+  const auto text = [&json](const char* key) {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  return {text("connector"), text("path")};
+}
+
+}  // namespace
+
 bool CommitsFor(const std::string& now, const std::string& saved) {
-  const auto one = nlohmann::json::parse(now, nullptr, /*allow_exceptions=*/false);
-  const auto other = nlohmann::json::parse(saved, nullptr, /*allow_exceptions=*/false);
-  if (!one.is_object() || !other.is_object()) return false;
-  return one.contains("path") && one.value("connector", "") == "filesystem" &&
-         other.value("connector", "") == "filesystem" && one["path"] == other.value("path", "");
+  const SinkTarget one = TargetOf(now);
+  const SinkTarget other = TargetOf(saved);
+  return one.connector == "filesystem" && other.connector == "filesystem" && !one.path.empty() &&
+         one.path == other.path;
 }
 
 Result<std::unique_ptr<stream::SavedSink>> MakeSavedSink(const std::string& identity,
                                                          const std::string& writer,
                                                          const std::string& successor,
                                                          env::FileSystem* files) {
-  const auto json = nlohmann::json::parse(identity, nullptr, /*allow_exceptions=*/false);
-  const auto text = [&json](const char* key) {
-    const auto found = json.find(key);
-    return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
-  };
-  const std::string connector = json.is_object() ? text("connector") : "";
-  if (connector == "print" || connector == "blackhole") return std::unique_ptr<stream::SavedSink>();
-  if (connector == "filesystem" && !text("path").empty()) {
-    return MakeSavedFilesystemSink(text("path"), writer, successor, files);
+  const SinkTarget target = TargetOf(identity);
+  if (target.connector == "print" || target.connector == "blackhole") {
+    return std::unique_ptr<stream::SavedSink>();
+  }
+  if (target.connector == "filesystem" && !target.path.empty()) {
+    return MakeSavedFilesystemSink(target.path, writer, successor, files);
   }
   return Status::InvalidArgument("a sink was saved that this version cannot take over: " +
                                  identity.substr(0, 200));

@@ -4,7 +4,6 @@
 #include <arrow/compute/api_vector.h>
 #include <arrow/compute/initialize.h>
 #include <arrow/datum.h>
-#include <arrow/util/byte_size.h>
 #include <arrow/util/compression.h>
 #include <parquet/arrow/writer.h>
 #include <parquet/properties.h>
@@ -14,6 +13,7 @@
 #include "connectors/arrow_files.h"
 #include "connectors/arrow_status.h"
 #include "connectors/file_encoder.h"
+#include "connectors/parquet_row_group.h"
 
 namespace cairn::connectors {
 namespace {
@@ -72,7 +72,7 @@ class ParquetEncoder final : public FileEncoder {
         columns.insert(columns.begin(), std::move(kinds));
       }
       const auto out = arrow::RecordBatch::Make(file_schema_, rows->num_rows(), columns);
-      CAIRN_RETURN_IF_ERROR(Explain(MakeRoom(*out)));
+      CAIRN_RETURN_IF_ERROR(Explain(row_group_.MakeRoom(*out, writer_.get())));
       return Explain(writer_->WriteRecordBatch(*out));
     });
   }
@@ -84,15 +84,6 @@ class ParquetEncoder final : public FileEncoder {
   uint64_t bytes() const override { return static_cast<uint64_t>(output_->written()); }
 
  private:
-  /// Rows alone do not bound a group of wide ones.
-  arrow::Status MakeRoom(const arrow::RecordBatch& batch) {
-    ARROW_ASSIGN_OR_RAISE(const int64_t bytes, arrow::util::ReferencedBufferSize(batch));
-    group_bytes_ += bytes;
-    if (group_bytes_ <= kRowGroupBytes || group_bytes_ == bytes) return arrow::Status::OK();
-    group_bytes_ = bytes;
-    return writer_->NewBufferedRowGroup();
-  }
-
   template <class Call>
   Status Guarded(Call call) {
     try {
@@ -145,7 +136,7 @@ class ParquetEncoder final : public FileEncoder {
   std::shared_ptr<arrow::Schema> file_schema_;
   std::shared_ptr<ArrowOutput> output_;
   std::unique_ptr<parquet::arrow::FileWriter> writer_;
-  int64_t group_bytes_ = 0;  ///< at least what the open row group holds
+  RowGroupBytes row_group_{kRowGroupBytes};
 };
 
 }  // namespace

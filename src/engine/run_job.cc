@@ -32,9 +32,8 @@ namespace {
 constexpr uint64_t kChangelogRebaseBytesMin = 64 << 10;
 
 /// The deployment of a place, which a start that failed may have made; else a name of none.
-std::string DeploymentAt(env::FileSystem* files, const std::string& place) {
-  const Result<checkpoint::Place> opened = checkpoint::OpenPlace(files, place);
-  return opened.ok() && opened->identity ? opened->identity->deployment_id : std::string();
+std::string DeploymentOf(const Result<checkpoint::Place>& place) {
+  return place.ok() && place->identity ? place->identity->deployment_id : std::string();
 }
 
 Status CheckConsent(const JobSpec& spec, const Origin& origin) {
@@ -73,10 +72,10 @@ class Runner {
     } else {
       // Before the place is made: what is refused leaves nothing behind.
       if (!origin.place.empty()) {
-        CAIRN_RETURN_IF_ERROR(CheckTarget(origin));
+        const Result<checkpoint::Place> target = checkpoint::OpenPlace(files_, job_->place);
+        CAIRN_RETURN_IF_ERROR(CheckTarget(origin, target));
         CAIRN_ASSIGN_OR_RETURN(foreign_, ForeignCut::Open(files_, origin, *job_, spec_.consent));
-        CAIRN_ASSIGN_OR_RETURN(const SavedSinks sinks,
-                               SavedSinksFor(DeploymentAt(files_, job_->place)));
+        CAIRN_ASSIGN_OR_RETURN(const SavedSinks sinks, SavedSinksFor(DeploymentOf(target)));
         CAIRN_RETURN_IF_ERROR(sinks.Check(*foreign_->cut()));
       }
       CAIRN_RETURN_IF_ERROR(OpenStore());
@@ -125,13 +124,12 @@ class Runner {
   }
 
   /// Beginning with another place's cut needs a place without one.
-  Status CheckTarget(const Origin& origin) const {
+  Status CheckTarget(const Origin& origin, const Result<checkpoint::Place>& target) const {
     if (files_->CanonicalPath(origin.place) == files_->CanonicalPath(job_->place)) {
       return Status::InvalidArgument("--from " + spec_.from +
                                      " is the job's own place; run without it to resume, or name "
                                      "one of its checkpoints by its id alone");
     }
-    const Result<checkpoint::Place> target = checkpoint::OpenPlace(files_, job_->place);
     if (!target.ok() || target->Cuts().empty()) return {};
     return Status::InvalidArgument("--from " + spec_.from + ": the place " + job_->place +
                                    " already holds checkpoint " +
@@ -320,8 +318,8 @@ Status AddLostOrigin(env::FileSystem* files, const std::string& place, RestorePl
 }
 
 /// Beginning with another place's cut needs a place without one.
-Status AddTarget(env::FileSystem* files, const std::string& place, RestorePlan* plan) {
-  const Result<checkpoint::Place> target = checkpoint::OpenPlace(files, place);
+Status AddTarget(const std::string& place, const Result<checkpoint::Place>& target,
+                 RestorePlan* plan) {
   if (target.status().code() == StatusCode::kNotFound) return {};
   CAIRN_RETURN_IF_ERROR(target.status());
   if (target->Cuts().empty()) return {};
@@ -368,14 +366,15 @@ Result<PlannedRestore> PlanJobRestore(const JobSpec& spec) {
     CAIRN_ASSIGN_OR_RETURN(planned.plan,
                            PlanRestore(saved, cut->manifest(), job->built.pipeline, slots,
                                        job->options.state_key_groups, spec.consent));
+    const Result<checkpoint::Place> target = checkpoint::OpenPlace(files, job->place);
     CAIRN_ASSIGN_OR_RETURN(
         const SavedSinks saved_sinks,
         SavedSinks::Make(saved, planned.plan.given_up_sinks, cut->place().identity->deployment_id,
-                         DeploymentAt(files, job->place), files));
+                         DeploymentOf(target), files));
     CAIRN_ASSIGN_OR_RETURN(const std::shared_ptr<const checkpoint::Cut> loaded, cut->AsCut());
     TryRestore(*loaded, saved_sinks, *job, &planned.plan);
     if (!origin.place.empty()) {
-      CAIRN_RETURN_IF_ERROR(AddTarget(files, job->place, &planned.plan));
+      CAIRN_RETURN_IF_ERROR(AddTarget(job->place, target, &planned.plan));
       return planned;
     }
     // A place goes on with the job that it belongs to, whatever its state would allow.
